@@ -1,0 +1,37 @@
+"""What an engine is: the part of a round that can run somewhere else.
+
+Branches are not independent jobs: the graph smoothness loss needs every branch's output at every step, so training
+them is one call. Graphs are independent of one another once the branches are trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from labelmend.data.samples import Samples
+from labelmend.training.fit import BranchesLoss
+
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    def train_branches(
+        self,
+        nets: Sequence[nn.Module],
+        optimizer: torch.optim.Optimizer,
+        samples: Samples,
+        subsets: Sequence[Tensor],
+        batch_size: int,
+        loss: BranchesLoss,
+        generator: torch.Generator,
+    ) -> float:
+        """Train all branches one pass in step; returns the mean loss."""
+        ...
+
+    def map_graphs(self, build: Callable[[nn.Module], Result], nets: Sequence[nn.Module]) -> list[Result]:
+        """`build` for every branch net, in the order of the nets."""
+        ...

@@ -1,0 +1,109 @@
+"""Nearest neighbours by cosine similarity, exact or cell by cell; never an n x n array.
+
+Knows L2-normalised rows; does not know labels, nets or what the neighbours are used for.
+A sample is never its own neighbour: it is excluded by index, so exact duplicates are found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+EXACT_ROWS = 12_000  # below this many rows the exact search costs under a second on two cores
+BLOCK_ENTRIES = 2**24  # similarities held at once: 64 MiB of float32
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The k nearest neighbours of every row, nearest first."""
+
+    indices: Tensor  # (n, k) int64
+    similarities: Tensor  # (n, k) cosine, may be negative
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows grouped around centres, and for each cell the cells whose rows are searched for its neighbours."""
+
+    members: list[Tensor]
+    nearby: Tensor  # (n_cells, n_probe), the cell itself first
+
+
+def normalize_rows(features: Tensor) -> Tensor:
+    """Rows of length one; a zero row stays zero and is similar to nothing."""
+    return torch.nn.functional.normalize(features, dim=1)
+
+
+def exact_neighbors(rows: Tensor, k: int) -> Neighbors:
+    """The true k nearest neighbours, by a blocked matrix product."""
+    n = len(rows)
+    k = min(k, n - 1)
+    block = max(1, BLOCK_ENTRIES // n)
+    indices = torch.empty(n, k, dtype=torch.long, device=rows.device)
+    similarities = torch.empty(n, k, dtype=rows.dtype, device=rows.device)
+    everything = torch.arange(n, device=rows.device)
+    for queries in everything.split(block):
+        similarity = rows[queries] @ rows.T
+        similarity[torch.arange(len(queries), device=rows.device), queries] = -torch.inf
+        best = similarity.topk(k, dim=1)
+        indices[queries], similarities[queries] = best.indices, best.values
+    return Neighbors(indices, similarities)
+
+
+def make_cells(rows: Tensor, n_probe: int, generator: torch.Generator, n_passes: int = 4) -> Cells:
+    """Spherical k-means with about sqrt(n) cells, fitted on a sample of the rows."""
+    n = len(rows)
+    n_cells = max(2, round(n**0.5))
+    sample = torch.randperm(n, generator=generator)[: n_cells * 64].to(rows.device)
+    centres = rows[sample[:n_cells]].clone()
+    for _ in range(n_passes):
+        sums = torch.zeros_like(centres).index_add_(0, _nearest_centre(rows[sample], centres), rows[sample])
+        centres = torch.where(sums.norm(dim=1, keepdim=True) > 0, normalize_rows(sums), centres)
+    cell_of = _nearest_centre(rows, centres)
+    order = torch.argsort(cell_of, stable=True)
+    sizes = torch.bincount(cell_of, minlength=n_cells)
+    members = list(order.split(sizes.tolist()))
+    used = torch.nonzero(sizes > 0).squeeze(1)
+    centres = centres[used]
+    affinity = centres @ centres.T
+    affinity.fill_diagonal_(torch.inf)
+    nearby = affinity.topk(min(n_probe, len(used)), dim=1).indices
+    return Cells([members[c] for c in used.tolist()], nearby)
+
+
+def cell_neighbors(rows: Tensor, cells: Cells, k: int) -> Neighbors:
+    """Neighbours searched among the rows of the nearby cells only; approximate, about 20 times less work at 50,000.
+
+    `cells` may come from other features of the same samples: every branch searches the cells of `noisy_net`.
+    """
+    n = len(rows)
+    k = min(k, n - 1)
+    indices = torch.empty(n, k, dtype=torch.long, device=rows.device)
+    similarities = torch.empty(n, k, dtype=rows.dtype, device=rows.device)
+    for queries, nearby in zip(cells.members, cells.nearby.tolist(), strict=True):
+        near = [cells.members[c] for c in nearby]
+        candidates = torch.cat(near)
+        if len(candidates) <= k:  # a crowded corner of tiny cells: search everything
+            candidates = torch.cat([queries, _all_but(queries, n)])
+        candidate_rows = rows[candidates]
+        for start in range(0, len(queries), max(1, BLOCK_ENTRIES // len(candidates))):
+            part = queries[start : start + max(1, BLOCK_ENTRIES // len(candidates))]
+            similarity = rows[part] @ candidate_rows.T
+            # The queries are the first candidates, in the same order: the diagonal is the sample itself.
+            similarity[torch.arange(len(part)), torch.arange(start, start + len(part))] = -torch.inf
+            best = similarity.topk(k, dim=1)
+            indices[part], similarities[part] = candidates[best.indices], best.values
+    return Neighbors(indices, similarities)
+
+
+def _nearest_centre(rows: Tensor, centres: Tensor) -> Tensor:
+    block = max(1, BLOCK_ENTRIES // len(centres))
+    return torch.cat([(part @ centres.T).argmax(dim=1) for part in rows.split(block)])
+
+
+def _all_but(excluded: Tensor, n: int) -> Tensor:
+    keep = torch.ones(n, dtype=torch.bool, device=excluded.device)
+    keep[excluded] = False
+    return torch.nonzero(keep).squeeze(1)

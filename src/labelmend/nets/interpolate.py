@@ -1,0 +1,41 @@
+"""Equation (1): a net whose weights lie between those of two others.
+
+Differs from the paper in: running statistics of batch normalisation are estimated anew with forward passes, because
+the average of two nets' statistics is not the statistics of the averaged net; integer buffers are copied.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from labelmend.data.samples import Samples
+
+REFRESH_BATCHES = 20
+REFRESH_BATCH = 256
+
+
+@torch.no_grad()
+def interpolate(target: nn.Module, first: nn.Module, second: nn.Module, share: float) -> None:
+    """target = (1 - share) * first + share * second, for every float parameter and buffer."""
+    others = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    for mine, (a, b) in zip(target.state_dict().values(), others, strict=True):
+        mine.copy_(torch.lerp(a, b, share) if a.is_floating_point() else a)
+
+
+@torch.no_grad()
+def refresh_batch_norm(net: nn.Module, samples: Samples, generator: torch.Generator) -> None:
+    """Estimate running statistics anew; does nothing for a net that keeps none."""
+    layers = [m for m in net.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
+    if not layers:
+        return
+    momenta = [layer.momentum for layer in layers]
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # cumulative average
+    net.train()
+    order = torch.randperm(len(samples), generator=generator)[: REFRESH_BATCHES * REFRESH_BATCH].to(samples.device)
+    for indices in order.split(REFRESH_BATCH):
+        net(samples.batch(indices, augment=True, generator=generator))
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum

@@ -1,0 +1,90 @@
+"""Training passes: the only place that calls backward().
+
+Knows nets, optimisers and batches; does not know the method: what is minimised arrives as a function of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from labelmend.data.samples import Samples
+
+BatchLoss = Callable[[nn.Module, Tensor, Tensor], Tensor]  # (net, x, indices) -> loss
+BranchesLoss = Callable[[Tensor, Tensor, Tensor], Tensor]  # (features, logits, indices) of all branches -> loss
+
+
+def train_pass(
+    net: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    samples: Samples,
+    indices: Tensor,
+    batch_size: int,
+    batch_loss: BatchLoss,
+    generator: torch.Generator,
+) -> float:
+    """One pass over `indices` in random order; returns the mean loss."""
+    net.train()
+    order = indices[torch.randperm(len(indices), generator=generator).to(indices.device)]
+    total = 0.0
+    for batch in _batches(order, batch_size):
+        loss = batch_loss(net, samples.batch(batch, augment=True, generator=generator), batch)
+        _step(optimizer, loss)
+        total += float(loss.detach()) * len(batch)
+    return total / max(len(indices), 1)
+
+
+def train_branches_pass(
+    nets: Sequence[nn.Module],
+    optimizer: torch.optim.Optimizer,
+    samples: Samples,
+    subsets: Sequence[Tensor],
+    batch_size: int,
+    loss: BranchesLoss,
+    generator: torch.Generator,
+) -> float:
+    """One pass of all branches in step: every step takes an equal batch of every subset through its own branch.
+
+    The loss sees the concatenation, so pairs reach across branches; a shorter subset starts again.
+    """
+    for net in nets:
+        net.train()
+    share = max(2, batch_size // max(len(nets), 1))
+    n_steps = max(-(-len(subset) // share) for subset in subsets)
+    orders = [_cycled(subset, n_steps * share, generator) for subset in subsets]
+    total = 0.0
+    for step in range(n_steps):
+        batches = [order[step * share : (step + 1) * share] for order in orders]
+        outputs = [
+            net(samples.batch(batch, augment=True, generator=generator))
+            for net, batch in zip(nets, batches, strict=True)
+            if len(batch)
+        ]
+        features, logits = (torch.cat(parts) for parts in zip(*outputs, strict=True))
+        value = loss(features, logits, torch.cat(batches))
+        _step(optimizer, value)
+        total += float(value.detach())
+    return total / max(n_steps, 1)
+
+
+def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+
+
+def _batches(order: Tensor, batch_size: int) -> Iterator[Tensor]:
+    """Batches of nearly equal size: a last batch of one sample would break batch statistics and kick the weights."""
+    n_batches = max(1, round(len(order) / batch_size))
+    yield from torch.tensor_split(order, n_batches) if len(order) else ()
+
+
+def _cycled(subset: Tensor, length: int, generator: torch.Generator) -> Tensor:
+    """`length` entries of `subset` in random order, in as many full turns as it takes."""
+    if len(subset) == 0:
+        return subset
+    turns = -(-length // len(subset))
+    orders = [subset[torch.randperm(len(subset), generator=generator).to(subset.device)] for _ in range(turns)]
+    return torch.cat(orders)[:length]
