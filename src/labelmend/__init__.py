@@ -1,0 +1,40 @@
+"""labelmend mends wrong labels: corrected labels, how sure it is of each, what the noise looks like, a classifier.
+
+>>> result = labelmend.correct(X, y)
+>>> result.labels, result.status, result.noise_rate
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labelmend.api import correct
+    from labelmend.config import RunConfig
+    from labelmend.estimator import LabelCorrector
+    from labelmend.result import Correction
+    from labelmend.run_folder import load
+
+__version__ = "0.1.0"
+__all__ = ["Correction", "LabelCorrector", "RunConfig", "__version__", "correct", "load"]
+
+_HOMES = {
+    "correct": "labelmend.api",
+    "load": "labelmend.run_folder",
+    "LabelCorrector": "labelmend.estimator",
+    "Correction": "labelmend.result",
+    "RunConfig": "labelmend.config",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when first used: `import labelmend` alone loads neither torch nor scikit-learn."""
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,51 +1,145 @@
 """Every decision of a run in one frozen record, and the presets that hold decisions together.
 
-Stages never see this: configuration stops at `loop.py`, which hands them plain numbers.
+Stages never see this: configuration stops at `loop.py`, which hands them plain numbers. A value of None means "follow
+the data"; `follow` turns it into a number by one documented rule each, and no rule looks at the noise rate.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from labelmend.errors import ConfigError
+from labelmend.training.loss_names import BRANCH_LOSSES
 
-def _option(default: Any, help: str, choices: tuple[str, ...] | None = None) -> Any:
-    return field(default=default, metadata={"help": help, "choices": choices})
+LARGE = 12_000  # rows from which speed matters more than the last tenth of a point
+
+
+def _option(default: Any, help: str, choices: tuple[str, ...] | None = None, minimum: float | None = None) -> Any:
+    return field(default=default, metadata={"help": help, "choices": choices, "minimum": minimum})
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    n_branches: int = 5
-    packages_per_branch: int = 4
-    n_rounds: int | None = None
-    warmup_passes: int | None = None
-    resplit: bool = True
-    noisy_branch: bool = True
-    hidden: int | None = None
-    lr: float = 0.05
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    batch_size: int | None = None
-    lr_milestones: tuple[float, ...] = ()
-    branch_loss: str = "smoothness"
-    branch_samples: str = "kept"
-    smoothness_scale: float = 2.0
-    ce_factor: float = 1.0
-    mae_factor: float = 0.0
-    mixup: bool = False
-    soft_labels: bool = False
-    soft_source: str = "net"
-    soft_ce_factor: float = 1.0
-    soft_mse_factor: float = 1.0
-    graph_k: int | None = None
-    gamma: float = 3.0
-    alpha: float | None = None
-    scale_columns: bool = True
-    own_subset_votes: bool = True
-    corrected_source: str = "previous"
-    label_delay: int = 0
-    tolerance: float = 1e-3
-    max_iter: int = 100
-    certainty_percentiles: tuple[float, float] = (0.0, 1.0)
-    n_probe: int = 20
+    """All parameters of a run. The defaults are preset `plus`; `paper` is the paper's text, see `preset`."""
+
+    preset: str = _option("plus", "paper: as the text has it; plus: what measured best", ("paper", "plus"))
+    seed: int = _option(0, "random seed; the same seed gives the same result on a CPU", minimum=0)
+    device: str = _option("auto", "cpu, cuda or auto (a GPU where there is one)")
+    # The ensemble
+    n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2)
+    packages_per_branch: int = _option(
+        4, "B, packages per class and branch; large B approaches random subsets", minimum=1
+    )
+    n_rounds: int | None = _option(None, "rounds; follows the data: 6, or 3 above 12,000 rows", minimum=1)
+    resplit: bool = _option(True, "make new packages every round")
+    noisy_branch: bool = _option(True, "keep a net trained on the given labels")
+    # Nets and training
+    hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
+    warmup_passes: int = _option(
+        5, "passes of plain cross entropy on the given labels before the first round", minimum=0
+    )
+    batch_size: int | None = _option(None, "samples a step; follows the data: rows / 20, between 64 and 256", minimum=2)
+    lr: float = _option(0.05, "learning rate", minimum=0)
+    lr_milestones: tuple[float, ...] = _option(
+        (), "shares of the rounds after which the learning rate drops to a tenth"
+    )
+    momentum: float = _option(0.9, "momentum of SGD", minimum=0)
+    weight_decay: float = _option(5e-4, "L2 regularisation", minimum=0)
+    branch_loss: str = _option("smoothness", "loss of the branches", BRANCH_LOSSES)
+    branch_samples: str = _option(
+        "kept", "samples in the branch loss: those whose label was kept, or all", ("kept", "all")
+    )
+    smoothness_scale: float = _option(2.0, "a in exp(-a * distance) of the graph smoothness loss", minimum=0)
+    ce_factor: float = _option(1.0, "factor of cross entropy in cross-entropy-mae", minimum=0)
+    mae_factor: float = _option(0.0, "factor of the mean absolute error in cross-entropy-mae", minimum=0)
+    mixup: bool = _option(False, "mixup in the corrected-label branch")
+    soft_labels: bool = _option(False, "train the corrected-label branch on soft labels")
+    soft_source: str = _option(
+        "net", "first part of a soft label: the corrected net, or the voted label", ("net", "vote")
+    )
+    soft_ce_factor: float = _option(1.0, "factor of cross entropy on soft labels", minimum=0)
+    soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels", minimum=0)
+    # Graphs and votes
+    graph_k: int | None = _option(
+        None, "neighbours; follows the data: rows per class / 12, between 5 and 50", minimum=1
+    )
+    gamma: float = _option(3.0, "power of the similarity in the graph", minimum=0)
+    alpha: float | None = _option(None, "reach of propagation; follows the data: .9 for small classes, .5 for large")
+    scale_columns: bool = _option(True, "divide the starting labels by the size of their class")
+    own_subset_votes: bool = _option(True, "count suggestions that start from the sample's own subset")
+    corrected_source: str = _option(
+        "previous", "second label source: the previous vote, or this round's first vote", ("previous", "same-round")
+    )
+    label_delay: int = _option(0, "1: train with the labels of the previous vote", minimum=0)
+    low_percentile: float = _option(0.0, "certainty below this percentile becomes 0; the paper's minimum is 0")
+    high_percentile: float = _option(1.0, "certainty above this percentile becomes 1; the paper's maximum is 1")
+    tolerance: float = _option(1e-3, "relative residual at which the solver stops", minimum=0)
+    max_iter: int = _option(100, "cap on solver iterations", minimum=1)
+    exact_rows: int = _option(12_000, "above this many rows neighbours are searched in nearby cells only", minimum=0)
+    n_probe: int = _option(12, "cells searched for the neighbours of a cell", minimum=1)
+    # The decision
+    decide: str = _option(
+        "posterior", "final labels: argmax of the posterior, or every winning vote", ("posterior", "votes")
+    )
+    held_out_passes: int | None = _option(
+        None, "passes of the held-out nets; follows the data: 30, or 6 above 12,000 rows", minimum=0
+    )
+    review_below: float = _option(0.6, "posterior below which a sample is for review", minimum=0)
+    min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
+
+    def __post_init__(self) -> None:
+        for entry in dataclasses.fields(self):
+            value, choices, least = getattr(self, entry.name), entry.metadata["choices"], entry.metadata["minimum"]
+            if choices is not None and value not in choices:
+                raise ConfigError(f"{entry.name} must be one of {', '.join(choices)}. Got {value!r} instead.")
+            if least is not None and value is not None and not value >= least:
+                raise ConfigError(f"{entry.name} must be at least {least}. Got {value!r} instead.")
+        if self.alpha is not None and not 0 < self.alpha < 1:
+            raise ConfigError(f"alpha must be between 0 and 1, both excluded. Got {self.alpha!r} instead.")
+        if not 0 <= self.low_percentile < self.high_percentile <= 1:
+            raise ConfigError(
+                "low_percentile and high_percentile must satisfy 0 <= low < high <= 1. "
+                f"Got {self.low_percentile!r} and {self.high_percentile!r} instead."
+            )
+
+
+# Where the paper's text differs from the defaults above (values of k, alpha and gamma are those of the work it cites).
+PAPER: dict[str, Any] = {
+    "n_rounds": 15,
+    "graph_k": 50,
+    "alpha": 0.99,
+    "gamma": 3.0,
+    "scale_columns": False,
+    "decide": "votes",
+    "lr_milestones": (1 / 3, 2 / 3),
+    "tolerance": 1e-4,
+}
+
+
+def make_config(preset: str = "plus", **changes: Any) -> RunConfig:
+    """The preset with some values changed; unknown names are errors."""
+    known = {entry.name for entry in dataclasses.fields(RunConfig)}
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")
+    base = PAPER if preset == "paper" else {}
+    return RunConfig(**{**base, **changes, "preset": preset})
+
+
+def follow(config: RunConfig, n_rows: int, n_classes: int) -> RunConfig:
+    """Fill every None from the size of the data. One rule each; measured in docs/experiments.md."""
+    class_size = max(n_rows / n_classes, 1)
+    large = n_rows > LARGE
+    rules: dict[str, Any] = {
+        "n_rounds": 3 if large else 6,
+        "hidden": 256 if large else 512,
+        "batch_size": min(256, max(64, n_rows // 20)),
+        "graph_k": min(50, max(5, round(class_size / 12))),
+        "alpha": min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1))),
+        "held_out_passes": 6 if large else 30,
+    }
+    missing = {name: value for name, value in rules.items() if getattr(config, name) is None}
+    return dataclasses.replace(config, **missing)

@@ -1,116 +1,105 @@
-"""The method on one page: warm up, then rounds of embed, split, train branches, propagate, vote, train.
+"""The method on one page: warm up, rounds of embed, split, train branches, propagate, vote, train; then decide.
 
-Configuration stops here: stages get tensors, numbers and a generator. The state between two rounds is one record.
+Stages get tensors, numbers and a generator; the steps that unpack the configuration for them are in `steps.py`. What
+lives from one round to the next is one record, `RoundState`; a round leaves through one callback as a `RoundRecord`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
+from labelmend import steps
 from labelmend.config import RunConfig
-from labelmend.data.samples import Samples
+from labelmend.decide import Decision, Posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
-from labelmend.graph.affinity import normalized_graph
-from labelmend.graph.knn import EXACT_ROWS, Neighbors, cell_neighbors, exact_neighbors, make_cells, normalize_rows
-from labelmend.graph.propagate import propagate, starting_rows
-from labelmend.nets.interpolate import interpolate, refresh_batch_norm
+from labelmend.graph.knn import make_cells, normalize_rows
+from labelmend.records import RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
-from labelmend.training import losses
-from labelmend.training.fit import train_pass
-from labelmend.vote import Vote, vote
+from labelmend.state import Problem, RoundState, start
+
+Callback = Callable[[RoundRecord, RoundState], None]
+Progress = Callable[[str], None]  # called with the name of the stage that begins
 
 
-@dataclass
-class RoundState:
-    """Everything that lives from one round to the next; what a checkpoint has to store."""
-
-    noisy_net: nn.Module
-    corrected_net: nn.Module
-    branch_nets: list[nn.Module]
-    noisy_optimizer: torch.optim.Optimizer
-    corrected_optimizer: torch.optim.Optimizer
-    generator: torch.Generator
-    corrected_labels: Tensor
-    omega: Tensor
-    round_index: int = 0
-    split: object = None
-    vote: Vote | None = None
-    mean: Tensor | None = None
-
-
-def warm_up(state, samples, labelled, given, config):
-    def loss(net, x, indices):
-        return F.cross_entropy(net(x)[1], given[indices])
-    for _ in range(config.warmup_passes):
-        train_pass(state.noisy_net, state.noisy_optimizer, samples, labelled, config.batch_size, loss, state.generator)
-    state.corrected_net.load_state_dict(state.noisy_net.state_dict())
+def run(
+    problem: Problem,
+    make_net: Callable[[], nn.Module],
+    config: RunConfig,
+    engine: Engine,
+    callback: Callback,
+    progress: Progress,
+) -> tuple[RoundState, Posterior, Decision]:
+    """The whole method. `config` has every None filled in by `config.follow`."""
+    progress("warm-up")
+    state = start(problem, make_net, config)
+    steps.warm_up(state, problem, config)
+    play_rounds(state, problem, config, engine, callback, progress)
+    progress("decide")
+    posterior, decision = steps.decide_labels(state, problem, make_net, config)
+    return state, posterior, decision
 
 
-def play_round(state, samples, given, trusted, n_classes, config, engine, times):
-    t = time.perf_counter()
-    def lap(name):
-        nonlocal t
-        now = time.perf_counter(); times[name] = times.get(name, 0) + now - t; t = now
-    features, _ = embed(state.noisy_net if config.noisy_branch else state.corrected_net, samples)
-    rows = normalize_rows(features)
-    lap('embed')
-    split = split_into_packages(rows, given, n_classes, config.n_branches, config.packages_per_branch, state.generator)
-    lap('split')
-    corrected, omega = state.corrected_labels, state.omega
-    shares = torch.rand(config.n_branches, generator=state.generator).tolist()
-    for net, share in zip(state.branch_nets, shares):
-        interpolate(net, state.corrected_net, state.noisy_net if config.noisy_branch else state.corrected_net, share)
-    opt = torch.optim.SGD([p for n in state.branch_nets for p in n.parameters()], lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay)
-    kept = (corrected == given) & (given >= 0)
-    subsets = [split.members(m) for m in range(config.n_branches)]
-    if config.branch_samples == 'kept':
-        subsets = [s[kept[s]] for s in subsets]
-    def bl(f, logits, idx):
-        return losses.branch_loss(config.branch_loss, f, logits, corrected[idx], kept[idx], omega[idx], config.smoothness_scale, config.ce_factor, config.mae_factor)
-    engine.train_branches(state.branch_nets, opt, samples, subsets, config.batch_size, bl, state.generator)
-    lap('branches')
-    cells = None
-    if len(samples) > EXACT_ROWS:
-        cells = make_cells(rows, config.n_probe, state.generator)
-        lap('cells')
-    sources = [given] if bool((corrected == given).all()) else [given, corrected]
-    starts = [starting_rows(s, split.branch_of, j) for s in sources for j in range(config.n_branches)]
-    def build(net):
-        f, logits = embed(net, samples)
-        r = normalize_rows(f)
-        lap('embed')
-        nb = exact_neighbors(r, config.graph_k) if cells is None else cell_neighbors(r, cells, config.graph_k)
-        lap('knn')
-        g = normalized_graph(nb, config.gamma)
-        lap('graph')
-        out = propagate(g, starts, n_classes, config.alpha, config.scale_columns, config.tolerance, config.max_iter)
-        lap('propagate')
-        return out, logits.softmax(1)
-    results = engine.map_graphs(build, state.branch_nets)
-    state.reports = [r[0][1] for r in results]
-    suggested = torch.cat([r[0][0].labels for r in results], 1)
-    cert = torch.cat([r[0][0].certainty for r in results], 1)
-    state.mean = torch.stack([r[0][0].mean for r in results]).mean(0)
-    state.branch_p = torch.stack([r[1] for r in results]).mean(0)
-    v = vote(suggested, cert, given, corrected, n_classes, trusted, config.certainty_percentiles)
-    lap('vote')
-    state.vote = v
-    state.corrected_labels, state.omega = v.labels, v.certainty
-    lab, om = v.labels, v.certainty
-    def cl(net, x, i):
-        return losses.weighted_cross_entropy(net(x)[1], lab[i], om[i])
-    train_pass(state.corrected_net, state.corrected_optimizer, samples, torch.nonzero(lab >= 0).squeeze(1), config.batch_size, cl, state.generator)
-    nw = losses.noisy_weights(om, given, lab)
-    if config.noisy_branch:
-        def nl(net, x, i):
-            return losses.weighted_cross_entropy(net(x)[1], given[i], nw[i])
-        train_pass(state.noisy_net, state.noisy_optimizer, samples, torch.nonzero(given >= 0).squeeze(1), config.batch_size, nl, state.generator)
-    lap('train')
+def play_rounds(
+    state: RoundState, problem: Problem, config: RunConfig, engine: Engine, callback: Callback, progress: Progress
+) -> None:
+    while state.round_index < (config.n_rounds or 0):
+        callback(play_round(state, problem, config, engine, progress), state)
+
+
+def play_round(
+    state: RoundState, problem: Problem, config: RunConfig, engine: Engine, progress: Progress
+) -> RoundRecord:
+    """One epoch of the paper. Changes `state` in place and returns what happened."""
+    watch = Stopwatch(progress)
+    given, previous = problem.given_labels, state.corrected_labels
+    steps.set_learning_rate(state, config)
+
+    watch.lap("embed")
+    source_net = state.noisy_net if config.noisy_branch else state.corrected_net
+    rows = normalize_rows(embed(source_net, problem.samples)[0])
+    watch.lap("split")
+    if state.split is None or config.resplit:
+        state.split = split_into_packages(
+            rows, given, problem.n_classes, config.n_branches, config.packages_per_branch, state.generator
+        )
+    watch.lap("branches")
+    branch_loss = steps.train_branches(state, problem, config, engine)
+    watch.lap("graphs")
+    cells = make_cells(rows, config.n_probe, state.generator) if len(rows) > config.exact_rows else None
+    graphs = engine.map_graphs(lambda net: steps.build_graph(net, problem.samples, cells, config), state.branch_nets)
+    watch.lap("propagate")
+    suggestions, solver = steps.suggest(state, problem, config, graphs)
+    watch.lap("vote")
+    state.held_out += suggestions.held_out
+    state.neighbors = graphs[0].nearest
+    state.vote = steps.count_votes(suggestions, state, problem, config)
+    new_labels, new_omega = state.vote.labels, state.vote.certainty
+    watch.lap("train")
+    used_labels, used_omega = (previous, state.omega) if config.label_delay else (new_labels, new_omega)
+    corrected_value = steps.train_corrected(state, problem, config, used_labels, used_omega)
+    noisy_value = steps.train_noisy(state, problem, config, used_labels, used_omega) if config.noisy_branch else None
+    state.corrected_labels, state.omega = new_labels, new_omega
     state.round_index += 1
+    watch.lap(None)
+    return RoundRecord(
+        round_index=state.round_index,
+        n_rounds=config.n_rounds or 0,
+        label_changes=int((new_labels != previous).sum()),
+        differ_from_given=int(((new_labels != given) & (given >= 0)).sum()),
+        mean_certainty=float(new_omega.mean()),
+        certainty_histogram=torch.histc(new_omega.float().cpu(), 20, 0, 1).int().tolist(),
+        graph_similarity=[graph.similarity for graph in graphs],
+        package_similarity=state.split.similarity,
+        subset_sizes=[len(state.split.members(m)) for m in range(config.n_branches)],
+        solver_iterations=solver.iterations,
+        solver_residual=solver.worst_residual,
+        solver_converged=solver.converged,
+        branch_loss=branch_loss,
+        corrected_loss=corrected_value,
+        noisy_loss=noisy_value,
+        seconds=watch.seconds,
+    )

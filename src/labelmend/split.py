@@ -69,7 +69,8 @@ def _package_class(
     """Package number of each member, the seed samples, and the sum of seed-to-member similarities."""
     size, extra = divmod(len(members), n_packages)
     if size == 1 and extra == 0:
-        return torch.randperm(len(members), generator=generator).to(members.device), members, float(len(members))
+        package = torch.randperm(len(members), generator=generator).to(members.device)
+        return package, members[package.argsort()], float(len(members))
     package = torch.full((len(members),), -1, dtype=torch.long, device=members.device)
     # A random order visited from the front, taken samples skipped, is "draw a random seed sample still free".
     visit = torch.randperm(len(members), generator=generator).tolist()

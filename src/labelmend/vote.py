@@ -9,6 +9,7 @@ stays with certainty 0; trusted samples keep their label with certainty 1 and do
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -41,16 +42,19 @@ def vote(
         counts, sums = _tally(suggested[rows], certainty[rows], n_classes)
         labels[rows] = _winner(counts, sums, current[rows], given[rows])
         raw[rows] = sums.gather(1, labels[rows].clamp(min=0).unsqueeze(1)).squeeze(1) / suggested.shape[1]
-        share = (counts / suggested.shape[1]).to_sparse_csr()
-        crow.append(share.crow_indices()[1:].cpu() + crow[-1][-1])
-        columns.append(share.col_indices().cpu())
-        values.append(share.values().cpu())
+        held = counts > 0
+        crow.append(held.sum(dim=1).cumsum(dim=0).cpu() + crow[-1][-1])
+        columns.append(held.nonzero()[:, 1].cpu())
+        values.append((counts[held] / suggested.shape[1]).cpu())
     labels = torch.where(fixed, given, labels)
-    omega = torch.where(fixed, 1.0, stretch(raw, ~fixed, percentiles))
+    omega = torch.where((suggested >= 0).any(dim=1), stretch(raw, ~fixed, percentiles), 0.0)
+    omega = torch.where(fixed, 1.0, omega)
     omega = torch.where(labels < 0, 0.0, omega)
-    share = torch.sparse_csr_tensor(
-        torch.cat(crow), torch.cat(columns), torch.cat(values), size=(len(given), n_classes), check_invariants=False
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Ss]parse.*")  # torch: "CSR support is in beta state"
+        share = torch.sparse_csr_tensor(
+            torch.cat(crow), torch.cat(columns), torch.cat(values), size=(len(given), n_classes), check_invariants=False
+        )
     return Vote(labels, omega, share)
 
 

@@ -54,9 +54,7 @@ def confusing(labels: ArrayLike, rate: float, probabilities: NDArray[np.floating
     return noisy
 
 
-def both(
-    labels: ArrayLike, rate: float, probabilities: NDArray[np.floating], rng: np.random.Generator
-) -> IntArray:
+def both(labels: ArrayLike, rate: float, probabilities: NDArray[np.floating], rng: np.random.Generator) -> IntArray:
     """`confusing` at `rate`, plus `random` at `rate` on other samples: twice the rate is wrong."""
     labels = np.asarray(labels, dtype=np.int64)
     noisy = confusing(labels, rate, probabilities)
@@ -65,9 +63,7 @@ def both(
     return _flip_randomly(noisy, chosen, probabilities.shape[1], rng)
 
 
-def patch(
-    labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Generator, size: int = 15
-) -> IntArray:
+def patch(labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Generator, size: int = 15) -> IntArray:
     """Mislabel whole neighbourhoods: a random sample and its nearest unflipped samples of its class, `size` in all.
 
     They get the class whose mean is nearest to the sample. This is the case the paper was made for.

@@ -35,7 +35,8 @@ def refresh_batch_norm(net: nn.Module, samples: Samples, generator: torch.Genera
         layer.momentum = None  # cumulative average
     net.train()
     order = torch.randperm(len(samples), generator=generator)[: REFRESH_BATCHES * REFRESH_BATCH].to(samples.device)
-    for indices in order.split(REFRESH_BATCH):
+    # Nearly equal batches: a last batch of one sample has no variance.
+    for indices in order.tensor_split(-(-len(order) // REFRESH_BATCH)):
         net(samples.batch(indices, augment=True, generator=generator))
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum

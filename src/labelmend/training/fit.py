@@ -5,7 +5,7 @@ Knows nets, optimisers and batches; does not know the method: what is minimised 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,10 @@ from labelmend.data.samples import Samples
 
 BatchLoss = Callable[[nn.Module, Tensor, Tensor], Tensor]  # (net, x, indices) -> loss
 BranchesLoss = Callable[[Tensor, Tensor, Tensor], Tensor]  # (features, logits, indices) of all branches -> loss
+
+
+def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
 def train_pass(
@@ -52,7 +56,7 @@ def train_branches_pass(
     for net in nets:
         net.train()
     share = max(2, batch_size // max(len(nets), 1))
-    n_steps = max(-(-len(subset) // share) for subset in subsets)
+    n_steps = max(-(-len(subset) // share) for subset in subsets)  # 0 where no label was kept: nothing to learn from
     orders = [_cycled(subset, n_steps * share, generator) for subset in subsets]
     total = 0.0
     for step in range(n_steps):

@@ -10,15 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# name of a branch loss -> (what the distance is taken between, distance, weighted by certainty)
-SMOOTHNESS = {
-    "smoothness": ("softmax", "l2", True),
-    "smoothness-unweighted": ("softmax", "l2", False),
-    "smoothness-features": ("features", "l2", False),
-    "smoothness-kl": ("softmax", "kl", True),
-    "smoothness-js": ("softmax", "js", True),
-}
-BRANCH_LOSSES = (*SMOOTHNESS, "cross-entropy", "cross-entropy-mae")
+from labelmend.training.loss_names import SMOOTHNESS
 
 
 def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:

@@ -1,0 +1,205 @@
+"""`correct`: the one call. Reads what the user has, runs the method, hands back a `Correction`."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from labelmend.config import RunConfig, follow, make_config
+from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
+from labelmend.data.labels import Labels, check_classes, read_labels
+from labelmend.data.samples import VectorSamples
+from labelmend.decide import STATUS_NAMES
+from labelmend.engines.local import LocalEngine
+from labelmend.errors import ConfigError, DataError, LabelmendWarning
+from labelmend.loop import Callback, Progress, run
+from labelmend.model import VectorModel
+from labelmend.nets.mlp import MLP
+from labelmend.records import RoundRecord
+from labelmend.result import Correction
+from labelmend.state import Problem, RoundState
+
+NetFactory = Callable[[int, int], nn.Module]  # (number of inputs, number of classes) -> net: batch -> features, logits
+
+
+def correct(
+    X: Any,
+    y: Any,
+    *,
+    trusted: Any = None,
+    ids: Any = None,
+    missing: Any = None,
+    preset: str = "plus",
+    net: NetFactory | None = None,
+    callback: Callback | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Correction:
+    """Correct the labels `y` of the feature vectors `X`.
+
+    X: rows by columns, dense (numpy, pandas, polars, torch, nested lists) or scipy sparse.
+    y: one label per row, of any type; None, NaN and pandas.NA are missing labels, and so is the value `missing`.
+    trusted: marks rows whose label is certain; it is kept, and helps the others.
+    ids: names of the rows for the run folder; their positions by default.
+    net: builds another net than the default, from (number of inputs, number of classes).
+    callback: called after each round with its record and the state; progress: with the name of each stage.
+    parameters: any field of `RunConfig`, such as seed=1, n_rounds=10, review_below=0.8.
+    """
+    began = time.perf_counter()
+    config = make_config(preset, **parameters)
+    matrix, labels, certain = read(X, y, trusted, missing)
+    notes = notice(matrix, labels, config)
+    config = follow(config, len(labels.codes), len(labels.classes))
+    device = choose_device(config.device)
+    scaler = fit_scaler(matrix, config.seed)
+    problem = Problem(
+        VectorSamples(torch.from_numpy(scaler(matrix)).to(device)),
+        torch.from_numpy(labels.codes).to(device),
+        torch.from_numpy(certain).to(device),
+        len(labels.classes),
+    )
+    make_net = net_factory(net, scaler.n_inputs, problem.n_classes, config)
+    history: list[RoundRecord] = []
+
+    def note_round(record: RoundRecord, state: RoundState) -> None:
+        history.append(record)
+        if callback is not None:
+            callback(record, state)
+
+    state, posterior, decision = run(problem, make_net, config, LocalEngine(), note_round, progress or (lambda _: None))
+    for note in notes:
+        warnings.warn(note, LabelmendWarning, stacklevel=2)
+    assert state.vote is not None
+    assert state.neighbors is not None
+    codes = _numpy(decision.labels)
+    return Correction(
+        labels=labels.decode(codes),
+        status=np.array(STATUS_NAMES)[_numpy(decision.status)],
+        confidence=_numpy(decision.confidence).astype(np.float32),
+        certainty=_numpy(state.omega).astype(np.float32),
+        runner_up=labels.classes[_numpy(decision.runner_up)],
+        noise_rate=posterior.noise_rate,
+        transition=_numpy(posterior.transition),
+        votes=_csr(state.vote.share),
+        classes=labels.classes,
+        model=VectorModel(state.corrected_net.eval(), scaler, labels.classes, device),
+        history=history,
+        config=config,
+        given=labels,
+        corrected_codes=codes,
+        ids=np.arange(len(codes)) if ids is None else _read_ids(ids, len(codes)),
+        neighbors=_numpy(state.neighbors).astype(np.int32),
+        fingerprint=fingerprint(matrix, labels.codes),
+        seconds=time.perf_counter() - began,
+        duplicates=conflicting_duplicates(matrix, labels.codes),
+        warnings=notes,
+    )
+
+
+def read(X: Any, y: Any, trusted: Any, missing: Any) -> tuple[Any, Labels, NDArray[np.bool_]]:
+    """All checks of the data, before any work."""
+    matrix = read_features(X)
+    labels = read_labels(y, missing)
+    if len(labels.codes) != matrix.shape[0]:
+        raise DataError(
+            f"features and labels must have the same length. Got {matrix.shape[0]} rows and {len(labels.codes)} labels "
+            "(inconsistent numbers of samples)."
+        )
+    check_features(matrix)
+    check_classes(labels)
+    certain = np.zeros(len(labels.codes), dtype=bool)
+    if trusted is not None:
+        certain = _read_mask(trusted, len(labels.codes))
+        if (certain & (labels.codes < 0)).any():
+            row = int(np.flatnonzero(certain & (labels.codes < 0))[0])
+            raise DataError(f"trusted rows must have a label. Row {row} has none; remove the mark or fill the label.")
+    return matrix, labels, certain
+
+
+def notice(matrix: Any, labels: Labels, config: RunConfig) -> list[str]:
+    """What is handled, and the user should know."""
+    notes = []
+    sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.classes))
+    tiny = [str(c) for c in labels.classes[sizes < config.min_class_size]]
+    small = int((sizes < config.n_branches).sum())
+    if tiny:
+        notes.append(
+            f"{len(tiny)} class(es) have fewer than {config.min_class_size} samples and keep their labels, "
+            f"for review: {', '.join(tiny[:5])}{', ...' if len(tiny) > 5 else ''}."
+        )
+    elif small:
+        notes.append(f"{small} class(es) have fewer samples than there are branches; some subsets go without them.")
+    groups = conflicting_duplicates(matrix, labels.codes)
+    if groups:
+        notes.append(
+            f"{len(groups)} group(s) of identical rows have different labels, for example rows "
+            f"{', '.join(map(str, groups[0][:5]))}; see `duplicates` in the result."
+        )
+    return notes
+
+
+def net_factory(net: NetFactory | None, n_inputs: int, n_classes: int, config: RunConfig) -> Callable[[], nn.Module]:
+    if net is None:
+        return lambda: MLP(n_inputs, config.hidden or 1, n_classes)
+    return lambda: net(n_inputs, n_classes)
+
+
+def choose_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"device must be usable here. Got {name!r}: {str(error).splitlines()[0]}") from error
+    return device
+
+
+def fingerprint(matrix: Any, codes: NDArray[np.int64]) -> str:
+    """SHA-256 of features and labels: tells whether a run belongs to these data."""
+    digest = hashlib.sha256()
+    parts = (matrix.data, matrix.indices, matrix.indptr) if scipy.sparse.issparse(matrix) else (matrix,)
+    for part in (*parts, codes):
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def _read_mask(mask: Any, n: int) -> NDArray[np.bool_]:
+    array = np.asarray(mask)
+    if array.dtype == object or array.dtype.kind in "iuf":
+        values = set(np.unique(array.astype(float)).tolist())
+        if values <= {0.0, 1.0}:
+            array = array.astype(float).astype(bool)
+    if array.shape != (n,) or array.dtype != bool:
+        raise DataError(
+            f"trusted must be one true or false per row ({n}). Got {array.dtype} values of shape {array.shape} instead."
+        )
+    return array
+
+
+def _read_ids(ids: Any, n: int) -> NDArray[Any]:
+    array = np.asarray(ids)
+    if array.shape != (n,):
+        raise DataError(f"ids must be one per row ({n}). Got an array of shape {array.shape} instead.")
+    if len(np.unique(array)) != n:
+        raise DataError(f"ids must be unique. Got {n - len(np.unique(array))} repeated ones instead.")
+    return array
+
+
+def _numpy(tensor: Tensor) -> NDArray[Any]:
+    array: NDArray[Any] = tensor.detach().cpu().numpy()
+    return array
+
+
+def _csr(share: Tensor) -> scipy.sparse.csr_matrix:
+    parts = (_numpy(share.values()), _numpy(share.col_indices()).astype(np.int32), _numpy(share.crow_indices()))
+    return scipy.sparse.csr_matrix(parts, shape=tuple(share.shape))

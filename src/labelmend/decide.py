@@ -1,0 +1,99 @@
+"""From evidence to labels: kept, corrected, for review. Ours; the paper takes every winning vote.
+
+posterior(c | x, g) ~ p(c | x) T[c, g]: what the witnesses say about x, times how labels go wrong, with
+T[c, g] = P(given = g | true = c) estimated by EM from the data themselves. No noise rate is assumed.
+
+Knows class probabilities and given labels; does not know nets or graphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+KEPT, CORRECTED, REVIEW, FILLED = range(4)
+STATUS_NAMES = ("kept", "corrected", "review", "filled")
+BLOCK_ENTRIES = 2**23
+PRIOR_ROWS = (
+    2.0  # rows' worth of the common noise rate mixed into every row of T: most cells are empty at 1,000 classes
+)
+FLOOR = 1e-6  # least probability of a witness: nothing is impossible
+
+
+@dataclass(frozen=True)
+class Posterior:
+    probabilities: Tensor  # (n, C)
+    transition: Tensor  # (C, C) P(given | true)
+    noise_rate: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    labels: Tensor  # (n,) argmax of the posterior
+    confidence: Tensor  # (n,) its probability
+    runner_up: Tensor  # (n,) second class
+    status: Tensor  # (n,) KEPT, CORRECTED, REVIEW or FILLED
+
+
+def combine(witnesses: list[Tensor]) -> Tensor:
+    """Product of independent witnesses, renormalised; a row of zeros is a witness who knows nothing."""
+    log_product = torch.zeros_like(witnesses[0])
+    for witness in witnesses:
+        total = witness.sum(dim=1, keepdim=True)
+        uniform = 1 / witness.shape[1]
+        log_product += torch.where(total > 0, witness / total.clamp(min=FLOOR), uniform).clamp(min=FLOOR).log()
+    return log_product.softmax(dim=1)
+
+
+def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = 30) -> Posterior:
+    """EM for T and the posterior. `fixed` samples have a certain label; given -1 means there is none."""
+    n_classes = witness.shape[1]
+    labelled = given >= 0
+    blocks = torch.arange(len(given), device=given.device).split(max(1, BLOCK_ENTRIES // n_classes))
+    counts = torch.zeros(n_classes, n_classes, dtype=torch.float64, device=given.device)
+    start = torch.where(fixed, given, witness.argmax(dim=1))
+    counts.index_put_((start[labelled], given[labelled]), counts.new_ones(()), accumulate=True)
+    transition = _transition(counts)
+    probabilities = torch.empty_like(witness)
+    for _ in range(n_passes):
+        counts = torch.zeros_like(counts)
+        for rows in blocks:
+            probabilities[rows] = _posterior_rows(witness[rows], given[rows], fixed[rows], transition)
+            known = rows[labelled[rows]]
+            counts.index_add_(1, given[known], probabilities[known].T.to(counts.dtype))
+        transition = _transition(counts)
+    agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]
+    noise_rate = 1 - float(agree.double().mean()) if len(agree) else 0.0
+    return Posterior(probabilities, transition, noise_rate)
+
+
+def decide(probabilities: Tensor, given: Tensor, left_alone: Tensor, review_below: float) -> Decision:
+    """Labels and what became of them. `left_alone` samples keep their given label and are for review."""
+    two = probabilities.topk(min(2, probabilities.shape[1]), dim=1)
+    labels = torch.where(left_alone, given, two.indices[:, 0])
+    runner_up = torch.where(labels == two.indices[:, 0], two.indices[:, -1], two.indices[:, 0])
+    confidence = probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
+    status = torch.where(labels == given, KEPT, CORRECTED)
+    status = torch.where((confidence < review_below) | left_alone, REVIEW, status)
+    status = torch.where(given < 0, FILLED, status)
+    return Decision(labels, confidence, runner_up, status)
+
+
+def _posterior_rows(witness: Tensor, given: Tensor, fixed: Tensor, transition: Tensor) -> Tensor:
+    likelihood = transition.to(witness.dtype)[:, given.clamp(min=0)].T
+    joint = torch.where((given >= 0).unsqueeze(1), witness * likelihood, witness)
+    joint = joint / joint.sum(dim=1, keepdim=True).clamp(min=torch.finfo(joint.dtype).tiny)
+    certain = torch.zeros_like(joint).scatter_(1, given.clamp(min=0).unsqueeze(1), 1.0)
+    return torch.where(fixed.unsqueeze(1), certain, joint)
+
+
+def _transition(counts: Tensor) -> Tensor:
+    """Rows of counts as probabilities, smoothed towards the common off-diagonal rate."""
+    n_classes = len(counts)
+    noise = 1 - float(counts.diagonal().sum() / counts.sum().clamp(min=1))
+    common = counts.new_full((n_classes, n_classes), noise / max(n_classes - 1, 1))
+    common.fill_diagonal_(1 - noise)
+    smoothed = counts + PRIOR_ROWS * common + FLOOR
+    return smoothed / smoothed.sum(dim=1, keepdim=True)

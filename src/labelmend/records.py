@@ -1,0 +1,48 @@
+"""What a round tells the world: one record per round, with the time each stage took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One line of a run's history."""
+
+    round_index: int  # counted from 1
+    n_rounds: int
+    label_changes: int  # against the previous vote
+    differ_from_given: int
+    mean_certainty: float
+    certainty_histogram: list[int]  # 20 bins over [0, 1]
+    graph_similarity: list[float]  # mean cosine over the edges, per branch
+    package_similarity: float  # mean cosine between seed samples and their packages
+    subset_sizes: list[int]
+    solver_iterations: int
+    solver_residual: float
+    solver_converged: bool
+    branch_loss: float
+    corrected_loss: float
+    noisy_loss: float | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Stopwatch:
+    """Seconds per stage; announces each stage as it begins."""
+
+    def __init__(self, announce: Callable[[str], None]) -> None:
+        self.announce = announce
+        self.seconds: dict[str, float] = {}
+        self._stage: str | None = None
+        self._since = time.perf_counter()
+
+    def lap(self, stage: str | None) -> None:
+        """End the stage that runs and begin `stage` (None: nothing follows)."""
+        now = time.perf_counter()
+        if self._stage is not None:
+            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
+        self._stage, self._since = stage, now
+        if stage is not None:
+            self.announce(stage)

@@ -1,0 +1,114 @@
+"""The result of a run: corrected labels and all that is known about each.
+
+Knows numpy arrays; does not know how they were made. Saving and loading is `run_folder.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from labelmend.config import RunConfig
+from labelmend.data.labels import Labels
+from labelmend.errors import ConfigError
+from labelmend.records import RoundRecord
+
+
+@dataclass(frozen=True)
+class ConfusedPair:
+    """Labels that were given as one class and corrected to another."""
+
+    given: Any
+    corrected: Any
+    count: int
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What `correct` returns. Arrays run along the samples in the order they came."""
+
+    labels: Any  # corrected labels, in the container of the given ones
+    status: NDArray[np.str_]  # kept | corrected | review | filled
+    confidence: NDArray[np.float32]  # posterior probability of the label
+    certainty: NDArray[np.float32]  # omega of the last vote, 0..1
+    runner_up: NDArray[Any]  # second most probable class
+    noise_rate: float  # estimated share of wrong labels
+    transition: NDArray[np.float64]  # P(given | true), class by class, rows and columns in the order of `classes`
+    votes: scipy.sparse.csr_matrix  # share of the suggestions for each class
+    classes: NDArray[Any]
+    model: Any  # the corrected-label branch: predict, predict_proba
+    history: list[RoundRecord]
+    config: RunConfig
+    given: Labels
+    corrected_codes: NDArray[np.int64]
+    ids: NDArray[Any]
+    neighbors: NDArray[np.int32]  # (n, <= 10) nearest samples in the space of one branch
+    fingerprint: str  # of the data, to recognise them
+    seconds: float
+    duplicates: list[list[int]] = field(default_factory=list)  # identical rows with different labels
+    warnings: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.corrected_codes)
+
+    def labels_for(self, review: str = "corrected") -> Any:
+        """Labels with the doubtful ones as decided (`"corrected"`) or left as they were (`"given"`)."""
+        if review not in ("corrected", "given"):
+            raise ConfigError(f'review must be "corrected" or "given". Got {review!r} instead.')
+        if review == "corrected":
+            return self.labels
+        undecided = (self.status == "review") & (self.given.codes >= 0)
+        return self.given.decode(np.where(undecided, self.given.codes, self.corrected_codes))
+
+    def count(self, status: str) -> int:
+        return int((self.status == status).sum())
+
+    def confused_pairs(self, n: int = 3) -> list[ConfusedPair]:
+        """The most frequent (given, corrected) pairs among the changed labels."""
+        changed = (self.given.codes >= 0) & (self.given.codes != self.corrected_codes)
+        pairs = self.given.codes[changed] * len(self.classes) + self.corrected_codes[changed]
+        found, counts = np.unique(pairs, return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:n]
+        return [
+            ConfusedPair(self.classes[pair // len(self.classes)], self.classes[pair % len(self.classes)], int(count))
+            for pair, count in zip(found[order], counts[order], strict=True)
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers a person asks for first, ready for JSON."""
+        n_labelled = int((self.given.codes >= 0).sum())
+        return {
+            "rows": len(self),
+            "classes": len(self.classes),
+            "labelled": n_labelled,
+            "noise_rate": round(self.noise_rate, 6),
+            "estimated_wrong": round(self.noise_rate * n_labelled),
+            "changed": int(((self.given.codes >= 0) & (self.given.codes != self.corrected_codes)).sum()),
+            "kept": self.count("kept"),
+            "corrected": self.count("corrected"),
+            "review": self.count("review"),
+            "filled": self.count("filled"),
+            "confused_pairs": [
+                {"given": _plain(p.given), "corrected": _plain(p.corrected), "count": p.count}
+                for p in self.confused_pairs()
+            ],
+            "seconds": round(self.seconds, 3),
+            "warnings": self.warnings,
+        }
+
+    def save(self, path: str | Path, force: bool = False) -> Path:
+        """Write the run folder; an existing one is replaced only with `force`, and only once the new one is whole."""
+        from labelmend.run_folder import save
+
+        return save(self, Path(path), force)
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value for a class."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, str | int | float | bool) else str(value)

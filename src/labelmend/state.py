@@ -1,0 +1,66 @@
+"""What a run works on, and what lives from one round to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from labelmend.config import RunConfig
+from labelmend.data.samples import Samples
+from labelmend.split import Split
+from labelmend.training.fit import sgd
+from labelmend.vote import Vote
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is corrected: samples, their given labels (-1: none), which of these are certain, how many classes."""
+
+    samples: Samples
+    given_labels: Tensor
+    trusted: Tensor
+    n_classes: int
+
+
+@dataclass
+class RoundState:
+    """Everything that lives from one round to the next; what a checkpoint has to store."""
+
+    noisy_net: nn.Module
+    corrected_net: nn.Module
+    branch_nets: list[nn.Module]
+    noisy_optimizer: torch.optim.Optimizer
+    corrected_optimizer: torch.optim.Optimizer
+    generator: torch.Generator
+    corrected_labels: Tensor
+    omega: Tensor
+    held_out: Tensor  # sum over rounds and graphs of what other samples' labels say about each sample
+    round_index: int = 0
+    split: Split | None = None
+    vote: Vote | None = None
+    neighbors: Tensor | None = None  # (n, <= 10) nearest samples in the space of the first branch
+
+
+def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig) -> RoundState:
+    """Nets of one architecture and one start, so that their weights can be interpolated."""
+    generator = torch.Generator().manual_seed(config.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        nets = [make_net().to(problem.samples.device) for _ in range(2 + config.n_branches)]
+    noisy_net, corrected_net, *branch_nets = nets
+    given = problem.given_labels
+    shape = (len(given), problem.n_classes)
+    return RoundState(
+        noisy_net,
+        corrected_net,
+        branch_nets,
+        sgd(noisy_net.parameters(), config.lr, config.momentum, config.weight_decay),
+        sgd(corrected_net.parameters(), config.lr, config.momentum, config.weight_decay),
+        generator,
+        corrected_labels=given.clone(),
+        omega=torch.where(given >= 0, 1.0, 0.0),
+        held_out=torch.zeros(shape, device=given.device),
+    )

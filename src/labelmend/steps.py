@@ -1,0 +1,260 @@
+"""The steps of a round: each unpacks the configuration and calls a stage with plain numbers.
+
+`loop.py` says in which order; this file and that one are the only readers of `RunConfig` below the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from labelmend.config import RunConfig
+from labelmend.data.samples import Samples
+from labelmend.decide import Decision, Posterior, combine, decide, posterior
+from labelmend.embed import embed
+from labelmend.engines.base import Engine
+from labelmend.graph.affinity import normalized_graph
+from labelmend.graph.knn import Cells, Neighbors, cell_neighbors, exact_neighbors, normalize_rows
+from labelmend.graph.propagate import ABSTAIN, SolverReport, Suggestions, propagate, starting_rows
+from labelmend.held_out import held_out_probabilities
+from labelmend.nets.interpolate import interpolate, refresh_batch_norm
+from labelmend.state import Problem, RoundState
+from labelmend.training import losses
+from labelmend.training.fit import sgd, train_pass
+from labelmend.training.targets import CorrectedTargets, corrected_loss, soft_targets
+from labelmend.vote import Vote, vote
+
+NEAREST = 10
+
+
+def warm_up(state: RoundState, problem: Problem, config: RunConfig) -> None:
+    """Plain cross entropy on the given labels; ours, the paper starts from pretrained nets."""
+    given = problem.given_labels
+
+    def loss(net: nn.Module, x: Tensor, indices: Tensor) -> Tensor:
+        return F.cross_entropy(net(x)[1], given[indices])
+
+    for _ in range(config.warmup_passes):
+        train_pass(
+            state.noisy_net,
+            state.noisy_optimizer,
+            problem.samples,
+            _labelled(given),
+            config.batch_size or 1,
+            loss,
+            state.generator,
+        )
+    state.corrected_net.load_state_dict(state.noisy_net.state_dict())
+
+
+def set_learning_rate(state: RoundState, config: RunConfig) -> None:
+    passed = state.round_index / max(config.n_rounds or 1, 1)
+    lr = config.lr * 0.1 ** sum(passed >= milestone for milestone in config.lr_milestones)
+    for optimizer in (state.noisy_optimizer, state.corrected_optimizer):
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+
+
+def train_branches(state: RoundState, problem: Problem, config: RunConfig, engine: Engine) -> float:
+    """Equation (1), then one pass of every branch over its own subset in step with the others."""
+    assert state.split is not None
+    labels, omega, given = state.corrected_labels, state.omega, problem.given_labels
+    other = state.noisy_net if config.noisy_branch else state.corrected_net
+    for net, share in zip(state.branch_nets, torch.rand(config.n_branches, generator=state.generator), strict=True):
+        interpolate(net, state.corrected_net, other, float(share))
+        refresh_batch_norm(net, problem.samples, state.generator)
+    kept = labels == given
+    subsets = [state.split.members(m) for m in range(config.n_branches)]
+    if config.branch_samples == "kept" and config.branch_loss != "cross-entropy-mae":
+        subsets = [subset[kept[subset]] for subset in subsets]
+
+    def loss(features: Tensor, logits: Tensor, indices: Tensor) -> Tensor:
+        return losses.branch_loss(
+            config.branch_loss,
+            features,
+            logits,
+            labels[indices],
+            kept[indices],
+            omega[indices],
+            config.smoothness_scale,
+            config.ce_factor,
+            config.mae_factor,
+        )
+
+    parameters = [p for net in state.branch_nets for p in net.parameters()]
+    lr = state.corrected_optimizer.param_groups[0]["lr"]
+    optimizer = sgd(parameters, lr, config.momentum, config.weight_decay)
+    return engine.train_branches(
+        state.branch_nets, optimizer, problem.samples, subsets, config.batch_size or 1, loss, state.generator
+    )
+
+
+@dataclass(frozen=True)
+class BranchGraph:
+    weights: Tensor  # W of equation (2)
+    similarity: float  # mean cosine over the edges
+    nearest: Tensor  # (n, <= NEAREST) the closest neighbours, for people to look at
+
+
+def build_graph(net: nn.Module, samples: Samples, cells: Cells | None, config: RunConfig) -> BranchGraph:
+    neighbors = find_neighbors(normalize_rows(embed(net, samples)[0]), cells, config.graph_k or 1)
+    weights = normalized_graph(neighbors, config.gamma)
+    return BranchGraph(weights, float(neighbors.similarities.mean()), neighbors.indices[:, :NEAREST].clone())
+
+
+def find_neighbors(rows: Tensor, cells: Cells | None, k: int) -> Neighbors:
+    return exact_neighbors(rows, k) if cells is None else cell_neighbors(rows, cells, k)
+
+
+def suggest(
+    state: RoundState, problem: Problem, config: RunConfig, graphs: list[BranchGraph]
+) -> tuple[Suggestions, SolverReport]:
+    """2 M^2 suggestions: M graphs x M subsets x (given, corrected) labels."""
+    given, corrected = problem.given_labels, state.corrected_labels
+    # Before the first vote both sources are the same, and so are their votes.
+    sources = [given] if bool((given == corrected).all()) else [given, corrected]
+    if config.corrected_source == "same-round":
+        first, _ = propagate_all(graphs, [given], state, problem, config)
+        sources = [given, count_votes(first, state, problem, config).labels]
+    return propagate_all(graphs, sources, state, problem, config)
+
+
+def propagate_all(
+    graphs: list[BranchGraph], sources: list[Tensor], state: RoundState, problem: Problem, config: RunConfig
+) -> tuple[Suggestions, SolverReport]:
+    assert state.split is not None
+    subset_of = state.split.branch_of
+    # An unlabelled sample belongs to no subset and starts nothing, even after a vote has filled it in.
+    starts = [starting_rows(labels, subset_of, m) for labels in sources for m in range(config.n_branches)]
+    results = [
+        propagate(
+            graph.weights,
+            starts,
+            problem.n_classes,
+            config.alpha or 0.5,
+            config.scale_columns,
+            config.tolerance,
+            config.max_iter,
+        )
+        for graph in graphs
+    ]
+    parts = [suggestions for suggestions, _ in results]
+    reports = [report for _, report in results]
+    together = Suggestions(
+        labels=torch.cat([part.labels for part in parts], dim=1),
+        certainty=torch.cat([part.certainty for part in parts], dim=1),
+        own=torch.cat([part.own for part in parts], dim=1),
+        held_out=torch.stack([part.held_out for part in parts]).mean(dim=0),
+    )
+    worst = max(report.worst_residual for report in reports)
+    return together, SolverReport(max(r.iterations for r in reports), worst, all(r.converged for r in reports))
+
+
+def count_votes(suggestions: Suggestions, state: RoundState, problem: Problem, config: RunConfig) -> Vote:
+    labels = suggestions.labels
+    if not config.own_subset_votes:
+        labels = labels.masked_fill(suggestions.own, ABSTAIN)
+    return vote(
+        labels,
+        suggestions.certainty,
+        problem.given_labels,
+        state.corrected_labels,
+        problem.n_classes,
+        problem.trusted,
+        (config.low_percentile, config.high_percentile),
+    )
+
+
+def train_corrected(state: RoundState, problem: Problem, config: RunConfig, labels: Tensor, omega: Tensor) -> float:
+    """One pass of the deployed net: equation (9), or the ablation's soft labels, with or without mixup."""
+    targets = CorrectedTargets(labels, omega, problem.n_classes)
+    if config.soft_labels:
+        own = embed(state.corrected_net, problem.samples)[1].softmax(dim=1)
+        branches = [embed(net, problem.samples)[1].softmax(dim=1) for net in state.branch_nets]
+        first = own if config.soft_source == "net" else F.one_hot(labels.clamp(min=0), problem.n_classes).to(own.dtype)
+        targets.soft = soft_targets(first, branches, omega)
+
+    def loss(net: nn.Module, x: Tensor, indices: Tensor) -> Tensor:
+        return corrected_loss(
+            net, x, indices, targets, config.mixup, config.soft_ce_factor, config.soft_mse_factor, state.generator
+        )
+
+    return train_pass(
+        state.corrected_net,
+        state.corrected_optimizer,
+        problem.samples,
+        _labelled(labels),
+        config.batch_size or 1,
+        loss,
+        state.generator,
+    )
+
+
+def train_noisy(state: RoundState, problem: Problem, config: RunConfig, labels: Tensor, omega: Tensor) -> float:
+    """Equation (10): the given labels, weighted by how much the vote agrees with them."""
+    given = problem.given_labels
+    weights = losses.noisy_weights(omega, given, labels)
+
+    def loss(net: nn.Module, x: Tensor, indices: Tensor) -> Tensor:
+        return losses.weighted_cross_entropy(net(x)[1], given[indices], weights[indices])
+
+    return train_pass(
+        state.noisy_net,
+        state.noisy_optimizer,
+        problem.samples,
+        _labelled(given),
+        config.batch_size or 1,
+        loss,
+        state.generator,
+    )
+
+
+def _labelled(labels: Tensor) -> Tensor:
+    return torch.nonzero(labels >= 0).squeeze(1)
+
+
+def decide_labels(
+    state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
+) -> tuple[Posterior, Decision]:
+    """Two witnesses who never saw the sample's own label, the graphs and held-out nets, against the given label."""
+    assert state.split is not None
+    assert state.vote is not None
+    given, trusted = problem.given_labels, problem.trusted
+    graphs = combine([state.held_out])
+    # A first decision for the held-out nets to learn from: the graphs alone, sharpened by counting them twice.
+    first = posterior(combine([graphs, graphs]), given, trusted)
+    witness = graphs
+    if config.held_out_passes:
+        learned = torch.where(trusted, given, first.probabilities.argmax(dim=1))
+        witness = combine([graphs, examine(state, problem, make_net, config, learned)])
+    final = posterior(witness, given, trusted)
+    if config.decide == "votes":
+        voted = F.one_hot(state.vote.labels.clamp(min=0), problem.n_classes).to(witness.dtype)
+        final = Posterior(voted, final.transition, final.noise_rate)
+    sizes = torch.bincount(given.clamp(min=0)[given >= 0], minlength=problem.n_classes)
+    left_alone = (given >= 0) & (sizes[given.clamp(min=0)] < config.min_class_size)
+    return final, decide(final.probabilities, given, left_alone, config.review_below)
+
+
+def examine(
+    state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig, labels: Tensor
+) -> Tensor:
+    assert state.split is not None
+    return held_out_probabilities(
+        make_net,
+        problem.samples,
+        labels,
+        state.split.branch_of,
+        config.n_branches,
+        problem.n_classes,
+        config.held_out_passes or 0,
+        config.batch_size or 1,
+        config.lr,
+        config.momentum,
+        config.weight_decay,
+        state.generator,
+    )

@@ -1,0 +1,13 @@
+"""Names of the branch losses, apart from the losses so that the command line need not load torch.
+
+Each smoothness name stands for (space the distance is taken in, distance, weighted by certainty).
+"""
+
+SMOOTHNESS = {
+    "smoothness": ("softmax", "l2", True),
+    "smoothness-unweighted": ("softmax", "l2", False),
+    "smoothness-features": ("features", "l2", False),
+    "smoothness-kl": ("softmax", "kl", True),
+    "smoothness-js": ("softmax", "js", True),
+}
+BRANCH_LOSSES = (*SMOOTHNESS, "cross-entropy", "cross-entropy-mae")

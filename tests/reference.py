@@ -1,0 +1,186 @@
+"""The method as slow, dense, obvious numpy, in the letters of the paper. No torch, nothing shared with the library.
+
+F features, y given labels, A directed graph, W normalised graph, Y starting labels, Z propagated labels, H entropy,
+omega certainty, p probabilities, C classes, M subsets, B packages per class and subset.
+"""
+
+import math
+
+import numpy as np
+
+
+def unit_rows(F):
+    length = np.sqrt((F**2).sum(axis=1, keepdims=True))
+    return np.divide(F, length, out=np.zeros_like(F), where=length > 0)
+
+
+def cosine(F):
+    """Similarity of every pair; a row of zeros is similar to nothing."""
+    U = unit_rows(F)
+    return U @ U.T
+
+
+def nearest(F, k):
+    """The k nearest others of every row, nearest first, and how near they are."""
+    S = cosine(F)
+    np.fill_diagonal(S, -np.inf)
+    indices = np.argsort(-S, axis=1, kind="stable")[:, : min(k, len(F) - 1)]
+    return indices, np.take_along_axis(S, indices, axis=1)
+
+
+def directed_graph(indices, similarities, gamma):
+    A = np.zeros((len(indices), len(indices)))
+    for s, (neighbours, sims) in enumerate(zip(indices, similarities, strict=True)):
+        for t, sim in zip(neighbours, sims, strict=True):
+            A[s, t] = max(sim, 0.0) ** gamma
+    return A
+
+
+def normalized_graph(A):
+    """W = D^-1/2 (A + A^T) D^-1/2; a row without edges stays zero."""
+    S = A + A.T
+    d = S.sum(axis=1)
+    W = np.zeros_like(S)
+    for s, t in np.argwhere(S > 0):
+        W[s, t] = S[s, t] / math.sqrt(d[s] * d[t])
+    return W
+
+
+def graph_of(F, k, gamma):
+    return normalized_graph(directed_graph(*nearest(F, k), gamma))
+
+
+def starting_labels(y, members, C, scale_columns=False):
+    """Y: a one in column y[n] for every labelled member n; columns divided by their sums where asked."""
+    Y = np.zeros((len(y), C))
+    for n in members:
+        if y[n] >= 0:
+            Y[n, y[n]] = 1.0
+    return Y / np.maximum(Y.sum(axis=0), 1) if scale_columns else Y
+
+
+def propagate(W, Y, alpha):
+    """Z = (I - alpha W)^-1 Y."""
+    return np.linalg.solve(np.eye(len(W)) - alpha * W, Y)
+
+
+def distribution(Z):
+    """Rows of Z divided by their sums; a row that nothing reaches stays zero."""
+    Z = np.maximum(Z, 0)
+    total = Z.sum(axis=1, keepdims=True)
+    return np.divide(Z, total, out=np.zeros_like(Z), where=total > 1e-6 * total.max(initial=0))
+
+
+def certainty(P):
+    """1 - H / log C of every row; 0 for a row of zeros."""
+    omega = np.zeros(len(P))
+    for n, p in enumerate(P):
+        if p.sum() > 0:
+            H = -sum(q * math.log(q) for q in p if q > 0)
+            omega[n] = 1 - H / math.log(len(p))
+    return omega
+
+
+def vote(suggested, omega, given, current, C, fixed, percentiles=(0.0, 1.0)):
+    """Majority label and its certainty, ties by certainty, current label, given label, lowest class."""
+    labels, raw = np.array(given), np.zeros(len(given))
+    voted = (suggested >= 0).any(axis=1)
+    for n in np.flatnonzero(voted):
+        agree = [suggested[n] == c for c in range(C)]
+        sums = [omega[n][at].sum() for at in agree]
+        keys = [(agree[c].sum(), sums[c], c == current[n], c == given[n], -c) for c in range(C)]
+        labels[n] = max(range(C), key=keys.__getitem__)
+        raw[n] = sums[labels[n]] / suggested.shape[1]
+    labels[fixed] = given[fixed]
+    final = np.where(voted, stretch(raw, raw[~fixed], percentiles), 0.0)
+    final[fixed] = 1.0
+    final[labels < 0] = 0.0
+    return labels, final
+
+
+def stretch(raw, counted, percentiles):
+    """Min-max over the counted values (or over two of their order statistics); ones where they are all equal."""
+    if len(counted) == 0:
+        return np.ones_like(raw)
+    low, high = (np.sort(counted)[round(q * (len(counted) - 1))] for q in percentiles)
+    return np.clip((raw - low) / (high - low), 0, 1) if high > low else np.ones_like(raw)
+
+
+def softmax(logits):
+    e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def L_pseudo(p, corrected, omega):
+    return np.mean([-w * math.log(p[n, y]) for n, (y, w) in enumerate(zip(corrected, omega, strict=True))])
+
+
+def L_noisy(p, given, corrected, omega):
+    terms = []
+    for n, y in enumerate(given):
+        weight = omega[n] if y == corrected[n] else 1 - omega[n]
+        terms.append(-weight * math.log(p[n, y]))
+    return np.mean(terms)
+
+
+def L_G(points, labels, omega, a, distance):
+    """Mean over ordered pairs of different label; 0 where there is no such pair."""
+    terms = []
+    for s in range(len(points)):
+        for t in range(len(points)):
+            if labels[s] != labels[t]:
+                terms.append(math.sqrt(omega[s] * omega[t]) * math.exp(-a * DISTANCES[distance](points[s], points[t])))
+    return np.mean(terms) if terms else 0.0
+
+
+def l2(p, q):
+    return math.sqrt(((p - q) ** 2).sum())
+
+
+def kl(p, q):
+    return sum(a * math.log(a / b) for a, b in zip(p, q, strict=True) if a > 0)
+
+
+def js(p, q):
+    return (kl(p, (p + q) / 2) + kl(q, (p + q) / 2)) / 2
+
+
+DISTANCES = {"l2": l2, "kl": kl, "js": js}
+
+
+def check_split(branch_of, package_of, seeds, y, M, B):
+    """Assert all that holds for every split: who is packaged, how large packages are, how they are dealt."""
+    assert ((package_of >= 0) == (y >= 0)).all()
+    assert ((branch_of >= 0) == (y >= 0)).all()
+    assert (branch_of < M).all()
+    np.testing.assert_array_equal(package_of[seeds], np.arange(len(seeds)), err_msg="a seed sample is in its package")
+    np.testing.assert_array_equal(np.unique(package_of[y >= 0]), np.arange(len(seeds)))
+    for package in range(len(seeds)):
+        inside = package_of == package
+        assert len(np.unique(y[inside])) == 1, "a package has one class"
+        assert len(np.unique(branch_of[inside])) == 1, "a package goes to one subset"
+    for c in np.unique(y[y >= 0]):
+        packages, sizes = np.unique(package_of[y == c], return_counts=True)
+        assert len(packages) == min(M * B, (y == c).sum())
+        assert np.ptp(sizes) <= 1
+        per_branch = np.bincount(branch_of[seeds[packages]], minlength=M)
+        assert np.ptp(per_branch) <= 1
+        assert per_branch.max() <= B
+
+
+def check_packages_are_local(F, package_of, seeds, y):
+    """Replay the greedy draw: a package is a seed sample and the nearest samples of its class still free."""
+    S = cosine(F)
+    for package, seed in enumerate(seeds):
+        inside = (package_of == package) & (np.arange(len(y)) != seed)
+        left = (package_of > package) & (y == y[seed])
+        if inside.any() and left.any():
+            assert S[seed, inside].min() >= S[seed, left].max() - 1e-9
+
+
+def package_similarity(F, package_of, seeds):
+    """Mean cosine between samples and the seed sample of their package; a seed sample counts 1."""
+    S = cosine(F)
+    np.fill_diagonal(S, 1.0)
+    packaged = np.flatnonzero(package_of >= 0)
+    return np.mean([S[n, seeds[package_of[n]]] for n in packaged]) if len(packaged) else 0.0
