@@ -17,18 +17,16 @@ from torch import Tensor, nn
 from labelmend.config import RunConfig, follow, make_config
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
 from labelmend.data.labels import Labels, check_classes, read_labels
-from labelmend.data.samples import VectorSamples
+from labelmend.data.samples import Samples, VectorSamples
 from labelmend.decide import STATUS_NAMES
 from labelmend.engines.local import LocalEngine
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
-from labelmend.model import VectorModel
+from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
 from labelmend.records import RoundRecord
 from labelmend.result import Correction
 from labelmend.state import Problem, RoundState
-
-NetFactory = Callable[[int, int], nn.Module]  # (number of inputs, number of classes) -> net: batch -> features, logits
 
 
 def correct(
@@ -57,7 +55,9 @@ def correct(
     began = time.perf_counter()
     config = make_config(preset, **parameters)
     matrix, labels, certain = read(X, y, trusted, missing)
-    notes = notice(matrix, labels, config)
+    names = np.arange(len(labels.codes)) if ids is None else _read_ids(ids, len(labels.codes))
+    duplicates = conflicting_duplicates(matrix, labels.codes)
+    notes = notice(labels, duplicates, config)
     config = follow(config, len(labels.codes), len(labels.classes))
     device = choose_device(config.device)
     scaler = fit_scaler(matrix, config.seed)
@@ -68,6 +68,8 @@ def correct(
         len(labels.classes),
     )
     make_net = net_factory(net, scaler.n_inputs, problem.n_classes, config)
+    for note in notes:
+        warnings.warn(note, LabelmendWarning, stacklevel=2)
     history: list[RoundRecord] = []
 
     def note_round(record: RoundRecord, state: RoundState) -> None:
@@ -75,9 +77,14 @@ def correct(
         if callback is not None:
             callback(record, state)
 
-    state, posterior, decision = run(problem, make_net, config, LocalEngine(), note_round, progress or (lambda _: None))
-    for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=2)
+    # First weights and dropout draw from torch's global generator: seeded here, and given back as it was.
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(config.seed)
+        if net is not None:
+            check_net(make_net().to(device), problem.samples, problem.n_classes)
+        state, posterior, decision = run(
+            problem, make_net, config, LocalEngine(), note_round, progress or (lambda _: None)
+        )
     assert state.vote is not None
     assert state.neighbors is not None
     codes = _numpy(decision.labels)
@@ -96,11 +103,11 @@ def correct(
         config=config,
         given=labels,
         corrected_codes=codes,
-        ids=np.arange(len(codes)) if ids is None else _read_ids(ids, len(codes)),
+        ids=names,
         neighbors=_numpy(state.neighbors).astype(np.int32),
         fingerprint=fingerprint(matrix, labels.codes),
         seconds=time.perf_counter() - began,
-        duplicates=conflicting_duplicates(matrix, labels.codes),
+        duplicates=duplicates,
         warnings=notes,
     )
 
@@ -111,8 +118,8 @@ def read(X: Any, y: Any, trusted: Any, missing: Any) -> tuple[Any, Labels, NDArr
     labels = read_labels(y, missing)
     if len(labels.codes) != matrix.shape[0]:
         raise DataError(
-            f"features and labels must have the same length. Got {matrix.shape[0]} rows and {len(labels.codes)} labels "
-            "(inconsistent numbers of samples)."
+            "features and labels must have the same length. "
+            f"Got {matrix.shape[0]} rows and {len(labels.codes)} labels instead."
         )
     check_features(matrix)
     check_classes(labels)
@@ -125,7 +132,7 @@ def read(X: Any, y: Any, trusted: Any, missing: Any) -> tuple[Any, Labels, NDArr
     return matrix, labels, certain
 
 
-def notice(matrix: Any, labels: Labels, config: RunConfig) -> list[str]:
+def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> list[str]:
     """What is handled, and the user should know."""
     notes = []
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.classes))
@@ -138,11 +145,10 @@ def notice(matrix: Any, labels: Labels, config: RunConfig) -> list[str]:
         )
     elif small:
         notes.append(f"{small} class(es) have fewer samples than there are branches; some subsets go without them.")
-    groups = conflicting_duplicates(matrix, labels.codes)
-    if groups:
+    if duplicates:
         notes.append(
-            f"{len(groups)} group(s) of identical rows have different labels, for example rows "
-            f"{', '.join(map(str, groups[0][:5]))}; see `duplicates` in the result."
+            f"{len(duplicates)} group(s) of identical rows have different labels, for example rows "
+            f"{', '.join(map(str, duplicates[0][:5]))}; see `duplicates` in the result."
         )
     return notes
 
@@ -151,6 +157,20 @@ def net_factory(net: NetFactory | None, n_inputs: int, n_classes: int, config: R
     if net is None:
         return lambda: MLP(n_inputs, config.hidden or 1, n_classes)
     return lambda: net(n_inputs, n_classes)
+
+
+def check_net(net: nn.Module, samples: Samples, n_classes: int) -> None:
+    """Refuse a net of another shape before it fails somewhere inside."""
+    rows = samples.batch(torch.arange(2, device=samples.device), augment=False, generator=None)
+    with torch.no_grad():
+        out = net.eval()(rows)
+    parts = out if isinstance(out, tuple) else (out,)
+    shapes = [tuple(part.shape) for part in parts if isinstance(part, Tensor)]
+    if len(parts) != 2 or [len(shape) for shape in shapes] != [2, 2] or shapes[1] != (len(rows), n_classes):
+        raise ConfigError(
+            f"net must build a module that maps a batch to (features, logits), both two-dimensional, with {n_classes} "
+            f"logits a row. Got {type(out).__name__} with shapes {shapes} for {len(rows)} rows instead."
+        )
 
 
 def choose_device(name: str) -> torch.device:
@@ -175,23 +195,23 @@ def fingerprint(matrix: Any, codes: NDArray[np.int64]) -> str:
 
 def _read_mask(mask: Any, n: int) -> NDArray[np.bool_]:
     array = np.asarray(mask)
-    if array.dtype == object or array.dtype.kind in "iuf":
-        values = set(np.unique(array.astype(float)).tolist())
-        if values <= {0.0, 1.0}:
-            array = array.astype(float).astype(bool)
-    if array.shape != (n,) or array.dtype != bool:
+    try:
+        numbers = array.astype(float)
+    except (TypeError, ValueError):
+        numbers = np.full(array.shape, np.nan)
+    if array.shape != (n,) or not np.isin(numbers, (0.0, 1.0)).all():
         raise DataError(
             f"trusted must be one true or false per row ({n}). Got {array.dtype} values of shape {array.shape} instead."
         )
-    return array
+    return numbers.astype(bool)
 
 
 def _read_ids(ids: Any, n: int) -> NDArray[Any]:
     array = np.asarray(ids)
     if array.shape != (n,):
         raise DataError(f"ids must be one per row ({n}). Got an array of shape {array.shape} instead.")
-    if len(np.unique(array)) != n:
-        raise DataError(f"ids must be unique. Got {n - len(np.unique(array))} repeated ones instead.")
+    if (repeated := n - len(set(array.tolist()))) > 0:
+        raise DataError(f"ids must be unique. Got {repeated} repeated ones instead.")
     return array
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 from labelmend.errors import ConfigError
@@ -33,7 +34,7 @@ class RunConfig:
     packages_per_branch: int = _option(
         4, "B, packages per class and branch; large B approaches random subsets", minimum=1
     )
-    n_rounds: int | None = _option(None, "rounds; follows the data: 6, or 3 above 12,000 rows", minimum=1)
+    n_rounds: int | None = _option(None, "rounds; follows the data: 8, or 3 above 12,000 rows", minimum=1)
     resplit: bool = _option(True, "make new packages every round")
     noisy_branch: bool = _option(True, "keep a net trained on the given labels")
     # Nets and training
@@ -85,18 +86,24 @@ class RunConfig:
         "posterior", "final labels: argmax of the posterior, or every winning vote", ("posterior", "votes")
     )
     held_out_passes: int | None = _option(
-        None, "passes of the held-out nets; follows the data: 30, or 6 above 12,000 rows", minimum=0
+        None,
+        "passes of the nets that judge samples they have not seen; follows the data: 0, or 6 above 12,000 rows",
+        minimum=0,
     )
+    examinations: int = _option(2, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.6, "posterior below which a sample is for review", minimum=0)
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
 
     def __post_init__(self) -> None:
         for entry in dataclasses.fields(self):
             value, choices, least = getattr(self, entry.name), entry.metadata["choices"], entry.metadata["minimum"]
+            self._check_type(entry.name, str(entry.type), value)
             if choices is not None and value not in choices:
                 raise ConfigError(f"{entry.name} must be one of {', '.join(choices)}. Got {value!r} instead.")
             if least is not None and value is not None and not value >= least:
                 raise ConfigError(f"{entry.name} must be at least {least}. Got {value!r} instead.")
+        if self.review_below > 1:
+            raise ConfigError(f"review_below must be a probability, at most 1. Got {self.review_below!r} instead.")
         if self.alpha is not None and not 0 < self.alpha < 1:
             raise ConfigError(f"alpha must be between 0 and 1, both excluded. Got {self.alpha!r} instead.")
         if not 0 <= self.low_percentile < self.high_percentile <= 1:
@@ -104,6 +111,22 @@ class RunConfig:
                 "low_percentile and high_percentile must satisfy 0 <= low < high <= 1. "
                 f"Got {self.low_percentile!r} and {self.high_percentile!r} instead."
             )
+
+    @staticmethod
+    def _check_type(name: str, declared: str, value: Any) -> None:
+        """Annotations are the rule: whole numbers where they say int, true or false where they say bool."""
+        if value is None and "None" in declared:
+            return
+        if declared == "bool":
+            right = isinstance(value, bool)
+        elif declared.startswith("int"):
+            right = isinstance(value, Integral) and not isinstance(value, bool)
+        elif declared.startswith("float"):
+            right = isinstance(value, Real) and not isinstance(value, bool)
+        else:
+            right = isinstance(value, str if declared == "str" else tuple)
+        if not right:
+            raise ConfigError(f"{name} must be of type {declared}. Got {value!r} instead.")
 
 
 # Where the paper's text differs from the defaults above (values of k, alpha and gamma are those of the work it cites).
@@ -134,12 +157,12 @@ def follow(config: RunConfig, n_rows: int, n_classes: int) -> RunConfig:
     class_size = max(n_rows / n_classes, 1)
     large = n_rows > LARGE
     rules: dict[str, Any] = {
-        "n_rounds": 3 if large else 6,
+        "n_rounds": 3 if large else 8,
         "hidden": 256 if large else 512,
         "batch_size": min(256, max(64, n_rows // 20)),
         "graph_k": min(50, max(5, round(class_size / 12))),
         "alpha": min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1))),
-        "held_out_passes": 6 if large else 30,
+        "held_out_passes": 6 if large else 0,
     }
     missing = {name: value for name, value in rules.items() if getattr(config, name) is None}
     return dataclasses.replace(config, **missing)

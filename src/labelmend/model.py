@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from labelmend.data.features import Scaler, read_features
+from labelmend.data.features import Scaler, check_finite, read_features
 from labelmend.data.samples import VectorSamples
 from labelmend.embed import embed
 from labelmend.errors import DataError, RunFolderError
 from labelmend.nets.mlp import MLP
 
+NetFactory = Callable[[int, int], nn.Module]  # (number of inputs, number of classes) -> net: batch -> features, logits
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 
 
@@ -40,6 +42,7 @@ class VectorModel:
         matrix = read_features(X)
         if matrix.shape[1] != self.scaler.n_columns:
             raise DataError(f"features must have {self.scaler.n_columns} columns. Got {matrix.shape[1]} instead.")
+        check_finite(matrix)
         rows = torch.from_numpy(self.scaler(matrix)).to(self.device)
         logits = embed(self.net, VectorSamples(rows))[1].double()
         probabilities: NDArray[np.float64] = logits.softmax(dim=1).cpu().numpy()
@@ -50,7 +53,9 @@ class VectorModel:
         return labels
 
     def save(self, folder: Path) -> None:
-        tensors = {f"net.{name}": value.detach().cpu().contiguous() for name, value in self.net.state_dict().items()}
+        tensors = {
+            f"net.{name}": value.detach().cpu().clone().contiguous() for name, value in self.net.state_dict().items()
+        }
         for name in ("mean", "scale", "projection"):
             if (value := getattr(self.scaler, name)) is not None:
                 tensors[f"scaler.{name}"] = torch.from_numpy(np.ascontiguousarray(value))
@@ -62,12 +67,23 @@ class VectorModel:
         (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
-def load_model(folder: Path, classes: NDArray[Any], make_net: Callable[[], nn.Module] | None) -> VectorModel:
+def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None) -> VectorModel:
     """The saved model. A net that is not ours needs the factory that built it."""
+    try:
+        return _load_model(folder, classes, make_net)
+    except (SafetensorError, RuntimeError, TypeError) as error:
+        raise RunFolderError(
+            f"the model in {folder} must hold the weights of its net. Got this instead: {error}. "
+            "A net of your own needs the same factory as in the run; otherwise the folder is damaged."
+        ) from error
+
+
+def _load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None) -> VectorModel:
     description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
     tensors = load_file(folder / WEIGHTS)
+    scaler = Scaler(**{name[7:]: value.numpy() for name, value in tensors.items() if name.startswith("scaler.")})
     if make_net is not None:
-        net = make_net()
+        net = make_net(scaler.n_inputs, len(classes))
     elif description["net"] == "MLP":
         net = MLP(description["n_inputs"], description["n_hidden"], description["n_classes"])
     else:
@@ -76,5 +92,4 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: Callable[[], nn.Mo
             "Pass the factory that made it: labelmend.load(folder, net=...)."
         )
     net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
-    arrays = {name[7:]: value.numpy() for name, value in tensors.items() if name.startswith("scaler.")}
-    return VectorModel(net.eval(), Scaler(**arrays), classes, torch.device("cpu"))
+    return VectorModel(net.eval(), scaler, classes, torch.device("cpu"))

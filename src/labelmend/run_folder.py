@@ -1,29 +1,36 @@
 """The run folder: the contract between commands. This is the one place that says what is in it.
 
-    labels.csv         id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order
-    labels.parquet     the same, where pyarrow is installed
+    labels.csv         id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order;
+                       a missing given label is empty
+    labels.parquet     the same, where pyarrow is installed; a missing given label is null
+    codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label)
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
-    summary.json       counts, noise rate, transition matrix, classes, confused pairs, duplicates, warnings
+    transition.npz     transition: P(given | true), rows and columns in the order of the classes
+    summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round
-    config.json        parameters, versions, fingerprint of the data, format version
+    config.json        what this folder is, format version, parameters, versions, fingerprint of the data
     model.safetensors  weights of the classifier; model.json says which net it is
 
-Everything is written to a temporary folder beside the target, flushed to disk and renamed into place, so a run folder
-is whole or absent. Loading executes nothing: CSV, JSON, npz without pickle, safetensors.
+Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
+and so do ids. Labels come back as a numpy array, whatever their container was.
+
+Everything is written to a folder .NAME.*.partial beside the target, flushed to disk and renamed into place, so a run
+folder is whole or absent. What a killed run leaves behind under such a name is never read and may be deleted. Loading
+executes nothing: CSV, JSON, npz without pickle, safetensors.
 """
 
 from __future__ import annotations
 
 import csv
+import ctypes
 import dataclasses
 import json
 import os
 import platform
+import secrets
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -34,50 +41,40 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
+from labelmend.decide import STATUS_NAMES
 from labelmend.errors import RunFolderError
-from labelmend.model import load_model
+from labelmend.model import NetFactory, load_model
 from labelmend.records import RoundRecord
 from labelmend.result import Correction, _plain
 
-FORMAT_VERSION = 1
+FORMAT, FORMAT_VERSION = "labelmend run", 1
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    """An output folder that exists is never written over by accident, and never if it is not a run of ours."""
-    if not path.exists() and not path.is_symlink():
-        return
-    if not force:
-        raise RunFolderError(f"the output folder must not exist. {path} does; choose another name or use --force.")
-    if not (path / "config.json").is_file() and (not path.is_dir() or any(path.iterdir())):
-        raise RunFolderError(f"--force replaces run folders only. {path} is not one; choose another name.")
+EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
 def save(result: Correction, path: Path, force: bool = False) -> Path:
+    """Write the run folder; an existing one is replaced only with `force`, and only once the new one is whole."""
     refuse_existing(path, force)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
-        _write_all(result, temporary)
-        temporary.chmod(0o755)
-        for written in temporary.iterdir():
-            _flush(written)
-        _put_in_place(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        partial.mkdir()
+        _write_all(result, partial)
+        _flush(partial)
+        _put_in_place(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # what failed, or the old run that changed places with the new one
     return path
 
 
-def load(path: str | Path, net: Callable[[], Any] | None = None) -> Correction:
+def load(path: str | Path, net: NetFactory | None = None) -> Correction:
     """Read a run folder back. Labels come as numpy arrays; a model that is not ours needs its factory `net`."""
     folder = Path(path)
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunFolderError(
-            f"{folder} must be a run folder with a config.json. Could not read it: {error}."
-        ) from error
+    config = _read_config(folder)
+    if config is None:
+        raise RunFolderError(f"there must be a run folder at {folder}. There is none, or its config.json is damaged.")
     if config.get("format_version") != FORMAT_VERSION:
         raise RunFolderError(
             f"the run folder must be of format {FORMAT_VERSION}. {folder} is of format {config.get('format_version')}; "
@@ -85,125 +82,25 @@ def load(path: str | Path, net: Callable[[], Any] | None = None) -> Correction:
         )
     try:
         return _read_all(folder, config, net)
-    except (OSError, ValueError, KeyError, IndexError) as error:
+    except RunFolderError:
+        raise
+    except Exception as error:  # a damaged file can make its reader raise anything
         raise RunFolderError(
-            f"{folder} is damaged: {type(error).__name__}: {error}. Run the correction again."
+            f"the run folder must be whole. {folder} is damaged ({type(error).__name__}: {error}); "
+            "run the correction again."
         ) from error
 
 
-def _write_all(result: Correction, folder: Path) -> None:
-    rows = _label_rows(result)
-    with (folder / "labels.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(rows)
-    if util.find_spec("pyarrow") is not None:
-        _write_parquet(rows, folder / "labels.parquet")
-    votes = result.votes
-    np.savez_compressed(
-        folder / "votes.npz", data=votes.data, indices=votes.indices, indptr=votes.indptr, shape=np.array(votes.shape)
-    )
-    np.savez_compressed(
-        folder / "neighbors.npz", indices=result.neighbors, given=result.given.codes, corrected=result.corrected_codes
-    )
-    summary = {
-        **result.summary(),
-        "class_values": [_plain(value) for value in result.classes],
-        "class_kind": _kind(result.classes),
-        "transition": result.transition.round(6).tolist() if len(result.classes) <= 100 else None,
-        "duplicates": result.duplicates[:1000],
-    }
-    _write_json(folder / "summary.json", summary)
-    np.savez_compressed(folder / "transition.npz", transition=result.transition)
-    _write_json(folder / "history.json", [dataclasses.asdict(record) for record in result.history])
-    config = {
-        "format_version": FORMAT_VERSION,
-        "parameters": dataclasses.asdict(result.config),
-        "versions": versions(),
-        "fingerprint": result.fingerprint,
-    }
-    _write_json(folder / "config.json", config)
-    result.model.save(folder)
-
-
-def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
-    given = result.given.values(result.given.codes)
-    corrected = result.given.values(result.corrected_codes)
-    return [
-        (
-            _plain(id_),
-            "" if old is None else _plain(old),
-            _plain(new),
-            str(status),
-            round(float(confidence), 6),
-            round(float(certainty), 6),
-            _plain(second),
-        )
-        for id_, old, new, status, confidence, certainty, second in zip(
-            result.ids,
-            given,
-            corrected,
-            result.status,
-            result.confidence,
-            result.certainty,
-            result.runner_up,
-            strict=True,
-        )
-    ]
-
-
-def _write_parquet(rows: list[tuple[Any, ...]], path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    columns = list(zip(*rows, strict=True))
-    text = {"id", "given", "corrected", "status", "runner_up"}
-    arrays = {
-        name: [str(value) for value in column] if name in text else list(column)
-        for name, column in zip(COLUMNS, columns, strict=True)
-    }
-    pyarrow.parquet.write_table(pyarrow.table(arrays), path)
-
-
-def _read_all(folder: Path, config: dict[str, Any], net: Callable[[], Any] | None) -> Correction:
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    classes = _as_kind(summary["class_values"], summary["class_kind"])
-    with np.load(folder / "neighbors.npz", allow_pickle=False) as arrays:
-        neighbors, given_codes, corrected = arrays["indices"], arrays["given"], arrays["corrected"]
-    with np.load(folder / "votes.npz", allow_pickle=False) as arrays:
-        shape = tuple(arrays["shape"])
-        votes = scipy.sparse.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-    with np.load(folder / "transition.npz", allow_pickle=False) as arrays:
-        transition = arrays["transition"]
-    with (folder / "labels.csv").open(newline="", encoding="utf-8") as file:
-        table = list(csv.DictReader(file))
-    if len(table) != len(corrected):
-        raise ValueError(f"labels.csv has {len(table)} rows, neighbors.npz {len(corrected)}")
-    parameters = {k: tuple(v) if isinstance(v, list) else v for k, v in config["parameters"].items()}
-    given = Labels(given_codes, classes, lambda values: values)
-    place = {str(_plain(value)): number for number, value in enumerate(classes)}
-    return Correction(
-        labels=given.decode(corrected),
-        status=np.array([row["status"] for row in table]),
-        confidence=np.array([row["confidence"] for row in table], dtype=np.float32),
-        certainty=np.array([row["certainty"] for row in table], dtype=np.float32),
-        runner_up=classes[[place[row["runner_up"]] for row in table]],
-        noise_rate=summary["noise_rate"],
-        transition=transition,
-        votes=votes,
-        classes=classes,
-        model=load_model(folder, classes, net),
-        history=[RoundRecord(**record) for record in json.loads((folder / "history.json").read_text(encoding="utf-8"))],
-        config=RunConfig(**parameters),
-        given=given,
-        corrected_codes=corrected,
-        ids=np.array([row["id"] for row in table]),
-        neighbors=neighbors,
-        fingerprint=config["fingerprint"],
-        seconds=summary["seconds"],
-        duplicates=summary["duplicates"],
-        warnings=summary["warnings"],
-    )
+def refuse_existing(path: Path, force: bool) -> None:
+    """Refuse a target that exists, or with `force` one that is not a run of ours; and one that cannot be created."""
+    if path.exists() or path.is_symlink():
+        if not force:
+            raise RunFolderError(f"the output folder must not exist. {path} does; choose another name or use --force.")
+        if not _is_replaceable(path):
+            raise RunFolderError(f"--force replaces run folders only. {path} is not one; choose another name.")
+    above = next(folder for folder in path.resolve().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise RunFolderError(f"the output folder must be in a folder one can write to. {above} is not one.")
 
 
 def versions() -> dict[str, str]:
@@ -218,40 +115,212 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _kind(classes: NDArray[Any]) -> str:
-    """How to turn JSON values back into classes of the same type."""
-    if classes.dtype != object:
-        return classes.dtype.str
-    return "object"
+def _is_replaceable(path: Path) -> bool:
+    return path.is_dir() and (_read_config(path) is not None or not any(path.iterdir()))
+
+
+def _read_config(folder: Path) -> dict[str, Any] | None:
+    """config.json of a run folder of ours, of any version; None for anything else."""
+    try:
+        config = _read_json(folder / "config.json")
+    except (OSError, ValueError):
+        return None
+    return config if isinstance(config, dict) and config.get("format") == FORMAT else None
+
+
+def _write_all(result: Correction, folder: Path) -> None:
+    rows = _label_rows(result)
+    _write_csv(rows, folder / "labels.csv")
+    if util.find_spec("pyarrow") is not None:
+        _write_parquet(rows, folder / "labels.parquet")
+    _write_arrays(result, folder)
+    summary = {
+        **result.summary(),
+        "noise_rate": float(result.noise_rate),  # not rounded, like the seconds
+        "seconds": result.seconds,
+        "class_values": [_plain(value) for value in result.classes],
+        "class_kind": result.classes.dtype.str if result.classes.dtype.kind in EXACT_KINDS else "object",
+        "duplicates": result.duplicates,
+    }
+    _write_json(folder / "summary.json", summary)
+    _write_json(folder / "history.json", [dataclasses.asdict(record) for record in result.history])
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "parameters": dataclasses.asdict(result.config),
+        "versions": versions(),
+        "fingerprint": result.fingerprint,
+    }
+    _write_json(folder / "config.json", config)
+    result.model.save(folder)
+
+
+def _write_arrays(result: Correction, folder: Path) -> None:
+    place = {value: code for code, value in enumerate(result.classes.tolist())}
+    np.savez_compressed(
+        folder / "codes.npz",
+        given=result.given.codes,
+        corrected=result.corrected_codes,
+        runner_up=np.array([place[value] for value in result.runner_up.tolist()], dtype=np.int64),
+    )
+    votes = result.votes
+    np.savez_compressed(
+        folder / "votes.npz", data=votes.data, indices=votes.indices, indptr=votes.indptr, shape=np.array(votes.shape)
+    )
+    np.savez_compressed(folder / "neighbors.npz", indices=result.neighbors)
+    np.savez_compressed(folder / "transition.npz", transition=result.transition)
+
+
+def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
+    """The lines of the table; a missing given label is None. Numbers stay float32, whose text gives them back."""
+    columns = (
+        result.ids,
+        result.given.values(result.given.codes),
+        result.given.values(result.corrected_codes),
+        result.status,
+        result.confidence.astype(np.float32),
+        result.certainty.astype(np.float32),
+        result.runner_up,
+    )
+    return [
+        (
+            _text(name),
+            None if old is None else _text(old),
+            _text(new),
+            str(status),
+            confidence,
+            certainty,
+            _text(second),
+        )
+        for name, old, new, status, confidence, certainty, second in zip(*columns, strict=True)
+    ]
+
+
+def _text(value: Any) -> str:
+    """Text that every reader of UTF-8 accepts: half characters, as in names of damaged files, are spelled out."""
+    return str(_plain(value)).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _write_csv(rows: list[tuple[Any, ...]], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(rows)
+
+
+def _write_parquet(rows: list[tuple[Any, ...]], path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    numbers = {"confidence", "certainty"}
+    columns = zip(COLUMNS, zip(*rows, strict=True), strict=True)
+    arrays = {
+        name: pyarrow.array(column, pyarrow.float32() if name in numbers else pyarrow.string())
+        for name, column in columns
+    }
+    pyarrow.parquet.write_table(pyarrow.table(arrays), path)
+
+
+def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None) -> Correction:
+    summary = _read_json(folder / "summary.json")
+    classes = _as_kind(summary["class_values"], summary["class_kind"])
+    codes = _read_arrays(folder / "codes.npz")
+    votes = _read_arrays(folder / "votes.npz")
+    with (folder / "labels.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    neighbors = _read_arrays(folder / "neighbors.npz")["indices"]
+    _check_lengths(table=table, neighbors=neighbors, votes=votes["indptr"][1:], **codes)
+    given = Labels(codes["given"], classes, lambda values: values)
+    parameters: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in config["parameters"].items()}
+    return Correction(
+        labels=given.decode(codes["corrected"]),
+        status=np.array([row["status"] for row in table], dtype=np.array(STATUS_NAMES).dtype),
+        confidence=np.array([row["confidence"] for row in table], dtype=np.float32),
+        certainty=np.array([row["certainty"] for row in table], dtype=np.float32),
+        runner_up=classes[codes["runner_up"]],
+        noise_rate=summary["noise_rate"],
+        transition=_read_arrays(folder / "transition.npz")["transition"],
+        votes=scipy.sparse.csr_matrix((votes["data"], votes["indices"], votes["indptr"]), shape=tuple(votes["shape"])),
+        classes=classes,
+        model=load_model(folder, classes, net),
+        history=[RoundRecord(**record) for record in _read_json(folder / "history.json")],
+        config=RunConfig(**parameters),
+        given=given,
+        corrected_codes=codes["corrected"],
+        ids=np.array([row["id"] for row in table]),
+        neighbors=neighbors,
+        fingerprint=config["fingerprint"],
+        seconds=summary["seconds"],
+        duplicates=summary["duplicates"],
+        warnings=summary["warnings"],
+    )
+
+
+def _check_lengths(**parts: Any) -> None:
+    lengths = {name: len(part) for name, part in parts.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"its files differ in the number of samples, {lengths}")
 
 
 def _as_kind(values: list[Any], kind: str) -> NDArray[Any]:
-    if kind != "object":
-        return np.array(values, dtype=np.dtype(kind))
-    out = np.empty(len(values), dtype=object)
+    out = np.empty(len(values), dtype=np.dtype(kind))
     out[:] = values
     return out
 
 
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    # Half characters, which UTF-8 has no bytes for, are spelled \udcXX: the escape of JSON itself.
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def _flush(folder: Path) -> None:
+    """Make sure of the disk: a rename must not get there before the contents."""
+    for written in folder.iterdir():
+        with written.open("r+b") as file:
+            os.fsync(file.fileno())
+    _flush_names(folder)
 
 
-def _put_in_place(temporary: Path, path: Path) -> None:
-    """Rename; the old folder steps aside first and is deleted only when the new one stands."""
-    if not path.exists():
-        temporary.rename(path)
+def _flush_names(folder: Path) -> None:
+    if os.name != "posix":
         return
-    aside = temporary.with_suffix(".replaced")
-    path.rename(aside)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        temporary.rename(path)
-    except BaseException:
-        aside.rename(path)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _put_in_place(partial: Path, target: Path) -> None:
+    """Rename; an old run changes places with the new one and is left under the name of the partial one."""
+    if not target.exists():
+        partial.rename(target)
+    elif not _exchange(partial, target):
+        aside = partial.with_suffix(".replaced")
+        target.rename(aside)
+        try:
+            partial.rename(target)
+        except BaseException:
+            aside.rename(target)
+            raise
+        aside.rename(partial)
+    _flush_names(target.parent)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two folders in one step, so that a kill finds either run in place. Linux only; False if it cannot."""
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
+    if renameat2 is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    return bool(renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0)

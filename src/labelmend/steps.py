@@ -14,7 +14,16 @@ from torch.nn import functional as F
 
 from labelmend.config import RunConfig
 from labelmend.data.samples import Samples
-from labelmend.decide import Decision, Posterior, combine, decide, posterior
+from labelmend.decide import (
+    Decision,
+    Posterior,
+    as_distribution,
+    calibrated_posterior,
+    decide,
+    posterior,
+    weighted_product,
+    witness_error,
+)
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
 from labelmend.graph.affinity import normalized_graph
@@ -220,40 +229,42 @@ def _labelled(labels: Tensor) -> Tensor:
 def decide_labels(
     state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
 ) -> tuple[Posterior, Decision]:
-    """Two witnesses who never saw the sample's own label, the graphs and held-out nets, against the given label."""
-    assert state.split is not None
+    """Witnesses who never saw the sample's own label, against the given label; see `decide.py`."""
     assert state.vote is not None
     given, trusted = problem.given_labels, problem.trusted
-    graphs = combine([state.held_out])
-    # A first decision for the held-out nets to learn from: the graphs alone, sharpened by counting them twice.
-    first = posterior(combine([graphs, graphs]), given, trusted)
-    witness = graphs
-    if config.held_out_passes:
-        learned = torch.where(trusted, given, first.probabilities.argmax(dim=1))
-        witness = combine([graphs, examine(state, problem, make_net, config, learned)])
-    final = posterior(witness, given, trusted)
+    graphs = as_distribution(state.held_out)
+    net = embed(state.corrected_net, problem.samples)[1]
+    found = calibrated_posterior(graphs, witness_error(graphs, net), given, trusted)
+    for _ in range(config.examinations if config.held_out_passes else 0):
+        decided = torch.where(trusted, given, found.probabilities.argmax(dim=1))
+        nets = examine(state, problem, make_net, config, decided)
+        # The graphs count half: what they know is mostly in the labels the nets learned from.
+        found = posterior(weighted_product([nets, graphs], [1.0, 0.5]), given, trusted)
     if config.decide == "votes":
-        voted = F.one_hot(state.vote.labels.clamp(min=0), problem.n_classes).to(witness.dtype)
-        final = Posterior(voted, final.transition, final.noise_rate)
-    sizes = torch.bincount(given.clamp(min=0)[given >= 0], minlength=problem.n_classes)
-    left_alone = (given >= 0) & (sizes[given.clamp(min=0)] < config.min_class_size)
-    return final, decide(final.probabilities, given, left_alone, config.review_below)
+        voted = F.one_hot(state.vote.labels.clamp(min=0), problem.n_classes).to(graphs.dtype)
+        nobody = (state.vote.labels < 0).unsqueeze(1)  # no label and no vote: what the graphs say, which is "anything"
+        found = Posterior(torch.where(nobody, graphs, voted), found.transition, found.noise_rate)
+    sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
+    left_alone = (given >= 0) & (sizes[given.clamp(min=0)] < config.min_class_size) & ~trusted
+    return found, decide(found.probabilities, given, left_alone, config.review_below)
 
 
 def examine(
     state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig, labels: Tensor
 ) -> Tensor:
-    assert state.split is not None
+    folds = torch.randint(config.n_branches, labels.shape, generator=state.generator).to(labels.device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        nets = [make_net().to(labels.device) for _ in range(config.n_branches)]
     return held_out_probabilities(
-        make_net,
+        nets,
         problem.samples,
         labels,
-        state.split.branch_of,
-        config.n_branches,
+        folds,
         problem.n_classes,
         config.held_out_passes or 0,
         config.batch_size or 1,
-        config.lr,
+        2 * config.lr,  # falls to zero over the passes
         config.momentum,
         config.weight_decay,
         state.generator,

@@ -48,25 +48,18 @@ class Scaler:
 
 
 def read_features(X: Any) -> Any:
-    """A float32 matrix, dense or CSR, with two dimensions and numbers only. Finiteness is checked apart."""
+    """A float32 matrix, dense or CSR, with two dimensions and numbers only. Finiteness is checked apart.
+
+    The user's own arrays may be shared: nothing here or later writes into them.
+    """
     if scipy.sparse.issparse(X):
-        if X.ndim != 2:
-            raise DataError(f"features must be two-dimensional. Got a sparse array of shape {X.shape} instead.")
-        return scipy.sparse.csr_matrix(X, dtype=np.float32)
+        return _read_sparse(X)
     _refuse_text_columns(X)
-    if type(X).__module__.split(".")[0] == "torch":
-        X = X.detach().cpu().float().numpy()
     try:
-        array = np.asarray(X)
-        if array.dtype.kind == "c":
-            raise DataError("features must be real numbers. Complex data not supported.")
-        array = array.astype(np.float32, copy=False)
-    except (ValueError, TypeError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"features must be numbers, one row per sample. Got something else instead: {error}."
-        ) from error
+        array = _to_array(X)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"features must be numbers, one row per sample. Got this instead: {error}.") from error
+    _refuse_complex(array.dtype)
     if array.ndim != 2:
         raise DataError(
             f"features must be two-dimensional, rows by columns. Got an array of shape {array.shape} instead. "
@@ -75,34 +68,71 @@ def read_features(X: Any) -> Any:
     return array
 
 
+def _to_array(X: Any) -> NDArray[Any]:
+    """float32, or complex numbers as they are."""
+    module = type(X).__module__.split(".")[0]
+    if module == "torch":
+        X = X.detach().cpu().resolve_conj().numpy() if X.is_complex() else X.detach().cpu().float().numpy()
+    elif module == "pandas" and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
+        if not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):  # nullable columns hold pandas.NA
+            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif module == "polars" and hasattr(X, "schema"):
+        X = X.to_numpy()
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        return array
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are refused as such
+        return array.astype(np.float32, copy=False)
+
+
+def _read_sparse(X: Any) -> Any:
+    if X.ndim != 2:
+        raise DataError(f"features must be two-dimensional. Got a sparse array of shape {X.shape} instead.")
+    _refuse_complex(X.dtype)
+    with np.errstate(over="ignore"):
+        matrix = scipy.sparse.csr_matrix(X, dtype=np.float32)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the arrays may still be the user's
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _refuse_complex(dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "c":
+        raise DataError("features must be real numbers. Got complex numbers instead (Complex data not supported).")
+
+
 def check_features(matrix: Any) -> None:
     """Refuse what nothing can be learned from, and say what to do."""
     n_rows, n_columns = matrix.shape
     if n_columns == 0:
-        raise DataError(f"features must have at least one column. Got 0 feature(s) (shape={matrix.shape}) instead.")
+        raise DataError("features must have at least one column. Got none instead.")
     if n_rows < MIN_ROWS:
-        raise DataError(f"features must have at least {MIN_ROWS} rows. Got {n_rows} instead (n_samples = {n_rows}).")
-    bad = bad_rows(matrix)
-    if len(bad):
-        named = ", ".join(map(str, bad[:NAMED])) + (", ..." if len(bad) > NAMED else "")
-        raise DataError(
-            f"features must be finite. Got NaN or infinity in {len(bad)} of {n_rows} rows (rows {named}). "
-            "Fill or drop them; on the command line --drop-bad-rows goes on without them."
-        )
+        raise DataError(f"features must have at least {MIN_ROWS} rows. Got {n_rows} instead.")
+    check_finite(matrix)
     spread = matrix.max(axis=0) - matrix.min(axis=0)
     if float(np.max(spread.toarray() if scipy.sparse.issparse(spread) else spread)) == 0.0:
         raise DataError("features must differ between rows. Got constant columns only instead.")
 
 
+def check_finite(matrix: Any) -> None:
+    bad = bad_rows(matrix)
+    if len(bad):
+        named = ", ".join(map(str, bad[:NAMED])) + (", ..." if len(bad) > NAMED else "")
+        raise DataError(
+            "features must be finite numbers that fit into 32 bits. "
+            f"Got NaN or infinity in {len(bad)} of {matrix.shape[0]} rows instead (rows {named}). "
+            "Fill or drop them; on the command line --drop-bad-rows goes on without them."
+        )
+
+
 def bad_rows(matrix: Any) -> NDArray[np.intp]:
     """Rows with NaN or infinity."""
     if scipy.sparse.issparse(matrix):
-        return (
-            np.unique(matrix.nonzero()[0][~np.isfinite(matrix.data)])
-            if not np.isfinite(matrix.data).all()
-            else np.empty(0, np.intp)
-        )
-    sums = matrix.sum(axis=1, dtype=np.float64)  # not finite only if some entry is not
+        row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        return np.unique(row_of[~np.isfinite(matrix.data)])
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
+        sums = matrix.sum(axis=1, dtype=np.float64)  # not finite only if some entry is not
     return np.flatnonzero(~np.isfinite(sums))
 
 
@@ -120,8 +150,10 @@ def fit_scaler(matrix: Any, seed: int) -> Scaler:
             matrix = matrix.toarray()
     mean = matrix.mean(axis=0, dtype=np.float64)
     spread = matrix.std(axis=0, dtype=np.float64)
+    spread[spread <= np.finfo(np.float32).eps * np.abs(mean)] = 0.0  # a constant column, up to rounding
     varying = spread[spread > 0]
-    if varying.max() <= COMMON_SCALE * np.median(varying):
+    # Directions of a projection are a rotation of one space: a scale each would blow up those that hold only rounding.
+    if projection is not None or len(varying) == 0 or varying.max() <= COMMON_SCALE * np.median(varying):
         spread = np.full_like(spread, np.sqrt((spread**2).mean()))
     spread = np.where(spread > 0, spread, 1.0)
     return Scaler(mean.astype(np.float32), spread.astype(np.float32), projection)
@@ -129,25 +161,31 @@ def fit_scaler(matrix: Any, seed: int) -> Scaler:
 
 def conflicting_duplicates(matrix: Any, codes: NDArray[np.integer]) -> list[list[int]]:
     """Groups of identical rows whose labels differ, in order of their first row."""
-    if scipy.sparse.issparse(matrix):
-        keys = [
-            matrix.indices[a:b].tobytes() + matrix.data[a:b].tobytes()
-            for a, b in zip(matrix.indptr, matrix.indptr[1:], strict=False)
-        ]
-    else:
-        keys = [row.tobytes() for row in np.ascontiguousarray(matrix)]
-    groups: dict[int, list[int]] = {}
-    for index, key in enumerate(map(hash, keys)):
-        groups.setdefault(key, []).append(index)
-    repeated = (group for group in groups.values() if len(group) > 1)
-    return [group for group in repeated if len({keys[i] for i in group}) == 1 and len(set(codes[group]) - {-1}) > 1]
+    same_hash: dict[int, list[int]] = {}
+    for index in range(matrix.shape[0]):
+        same_hash.setdefault(hash(_row_bytes(matrix, index)), []).append(index)
+    groups: dict[bytes, list[int]] = {}
+    for candidates in same_hash.values():
+        if len(candidates) > 1 and len(set(codes[candidates]) - {-1}) > 1:
+            for index in candidates:
+                groups.setdefault(_row_bytes(matrix, index), []).append(index)
+    return [group for group in groups.values() if len(set(codes[group]) - {-1}) > 1]
+
+
+def _row_bytes(matrix: Any, index: int) -> bytes:
+    """Equal for equal rows: minus zero is zero, and a zero that is stored is as good as one that is not."""
+    if not scipy.sparse.issparse(matrix):
+        return (matrix[index] + 0.0).tobytes()  # type: ignore[no-any-return]
+    part = slice(matrix.indptr[index], matrix.indptr[index + 1])
+    data, indices = matrix.data[part], matrix.indices[part]
+    return indices[data != 0].tobytes() + data[data != 0].tobytes()  # type: ignore[no-any-return]
 
 
 def _leading_directions(matrix: Any, seed: int) -> NDArray[np.float32]:
     from sklearn.utils.extmath import randomized_svd
 
     n_components = min(PROJECTED, min(matrix.shape) - 1)
-    _, _, directions = randomized_svd(matrix, n_components, random_state=seed)
+    _, _, directions = randomized_svd(matrix, n_components, random_state=seed % 2**32)
     return np.ascontiguousarray(directions.T, dtype=np.float32)
 
 
@@ -156,7 +194,7 @@ def _refuse_text_columns(X: Any) -> None:
     module = type(X).__module__.split(".")[0]
     if module == "pandas" and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
         # Object columns may hold numbers; only what cannot become a number is refused.
-        odd = [place for place, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "O") not in "iufb"]
+        odd = [place for place, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "O") not in "iufbc"]
         text = [str(X.columns[place]) for place in odd if not _is_numeric(X.iloc[:, place])]
     elif module == "polars" and hasattr(X, "schema"):
         text = [name for name, dtype in X.schema.items() if not (dtype.is_numeric() or str(dtype) == "Boolean")]
@@ -171,6 +209,8 @@ def _refuse_text_columns(X: Any) -> None:
 
 
 def _is_numeric(column: Any) -> bool:
+    if getattr(column.dtype, "kind", "O") in "mM":
+        return False  # times would become huge numbers
     try:
         np.asarray(column, dtype=np.float32)
     except (ValueError, TypeError):

@@ -1,14 +1,17 @@
 """Tables on disk, .npz, .npy, .csv and .parquet, as features, labels, ids and trusted marks.
 
-Knows file formats; does not judge the data: `features.py` and `labels.py` do that for every source alike.
+Knows file formats; does not judge the data: `features.py` and `labels.py` do that for every source alike. Nothing in a
+file is executed: arrays of Python objects, which numpy would unpickle, are refused.
 """
 
 from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +22,21 @@ from labelmend.data.features import NAMED, bad_rows
 from labelmend.errors import DataError, MissingExtraError
 
 CHUNK_ROWS = 10_000
+FEATURE_ARRAYS = ("X", "x", "features")
+INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # what pandas writes when nobody told it to leave the index out
 TRUE, FALSE = {"1", "true", "yes", "y", "t", "1.0"}, {"0", "false", "no", "n", "f", "0.0", "", "none", "nan"}
+WORDS = {"": "nan", "na": "nan", "n/a": "nan", "null": "nan", "none": "nan", "true": "1", "false": "0"}
+UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
 class Table:
     features: NDArray[np.float32]
-    labels: Any
+    labels: NDArray[Any]
     ids: NDArray[Any] | None
     trusted: NDArray[np.bool_] | None
     feature_names: list[str]
+    notes: list[str] = field(default_factory=list)  # what the user should know about the reading
 
 
 def load_table(
@@ -45,39 +53,46 @@ def load_table(
     For a bare .npy the labels are another .npy file, or the number of a column.
     """
     path = Path(path)
-    readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv, ".parquet": _read_parquet}
+    readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz, ".npy": _read_npy}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise DataError(f"the file must end in {', '.join(readers)}. Got {path.name!r} instead.")
     if not path.is_file():
-        raise DataError(f"{path} must be a file. There is none; check the path.")
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} must hold data. It is empty.")
-    columns = _Columns(labels, id_column, trusted_column, features, tuple(ignore))
-    return reader(path, columns)
+        raise DataError(f"there must be a file {path}. There is none; check the path.")
+    try:
+        if path.stat().st_size == 0:
+            raise DataError(f"{path} must hold data. It is empty.")
+        table = reader(path, _Columns(labels, id_column, trusted_column, features, tuple(ignore)))
+    except OSError as error:
+        raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
+    _check_lengths(table)
+    return table
 
 
-def drop_bad_rows(table: Table) -> tuple[Table, list[Any]]:
-    """The table without rows that hold NaN or infinity, and the ids (or positions) of those rows."""
+def drop_bad_rows(table: Table) -> Table:
+    """The table without rows that hold NaN or infinity; a note names them."""
     bad = bad_rows(table.features)
     if len(bad) == 0:
-        return table, []
-    names = bad.tolist() if table.ids is None else table.ids[bad].tolist()
+        return table
     keep = np.ones(len(table.features), dtype=bool)
     keep[bad] = False
-    ids = np.flatnonzero(keep) if table.ids is None else table.ids[keep]
-    kept = replace(
+    ids = np.arange(len(keep)) if table.ids is None else table.ids
+    where = "rows counted from 0" if table.ids is None else "ids"
+    note = f"left out {len(bad)} row(s) with NaN or infinity ({where}: {_listed(ids[bad])})"
+    return replace(
         table,
         features=table.features[keep],
-        labels=np.asarray(table.labels)[keep],
-        ids=ids,
+        labels=table.labels[keep],
+        ids=ids[keep],
         trusted=None if table.trusted is None else table.trusted[keep],
+        notes=[*table.notes, note],
     )
-    return kept, names
 
 
 @dataclass(frozen=True)
 class _Columns:
+    """The names on the command line, and what they mean for a file with these columns or arrays."""
+
     labels: str
     ids: str | None
     trusted: str | None
@@ -91,100 +106,157 @@ class _Columns:
         for name in (*self.special(), *self.ignore, *([self.features] if self.features else [])):
             if name not in available:
                 raise DataError(_no_such(name, available, kind))
+            if available.count(name) > 1:
+                raise DataError(f"there must be one {kind} named {name!r}. There are {available.count(name)}.")
+
+    def places(self, header: list[str]) -> tuple[dict[str, int], list[int], list[str]]:
+        """Places of the special columns by name, places of the feature columns, and notes."""
+        if self.features:
+            raise DataError("--features names an array of an .npz. In a table, leave columns out with --ignore.")
+        if not header:
+            raise DataError("the table must begin with a line that names its columns. The first line is empty.")
+        self.require(header, "column")
+        named = {*self.special(), *self.ignore}
+        index = [name for name in INDEX_COLUMNS if name in header and name not in named]
+        notes = [f"left out the column {name!r}, which looks like a saved index" for name in index]
+        features = [place for place, name in enumerate(header) if name not in named and name not in index]
+        return {name: header.index(name) for name in self.special()}, features, notes
 
 
 def _no_such(name: str, available: Sequence[str], kind: str) -> str:
-    near = difflib.get_close_matches(name, available, n=1, cutoff=0.5)
-    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(available[:20])}."
+    folded = {other.casefold(): other for other in available}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    shown = [repr(other) for other in available]
+    shown = shown if len(shown) <= 20 else [*shown[:12], "...", *shown[-6:]]
+    hint = f"Did you mean {folded[near[0]]!r}?" if near else f"There are: {', '.join(shown)}."
     return f"there must be a {kind} named {name!r}. {hint}"
+
+
+def _check_lengths(table: Table) -> None:
+    """A mask for the rows must fit every column; the columns of a table do by themselves."""
+    n_rows = len(table.features)
+    for what, values in (("labels", table.labels), ("ids", table.ids), ("trusted marks", table.trusted)):
+        if values is not None and (values.ndim == 0 or len(values) != n_rows):
+            raise DataError(
+                f"features and {what} must have the same length. Got {n_rows} rows and {what} of shape {values.shape}."
+            )
+    if table.ids is not None and any(value is None for value in table.ids):
+        raise DataError("the id column must have a value in every row. Some have none.")
 
 
 def _read_npz(path: Path, columns: _Columns) -> Table:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = archive.files
-            columns.require(names, "array")
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            columns.require(archive.files, "array")
             feature_name = columns.features or _feature_array(archive, columns)
-            matrix = archive[feature_name]
-            labels = archive[columns.labels]
-            ids = archive[columns.ids] if columns.ids else None
-            trusted = _marks(archive[columns.trusted], columns.trusted) if columns.trusted else None
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} must be an .npz of plain arrays. Could not read it: {error}.") from error
-    if matrix.ndim != 2 or matrix.dtype.kind not in "iufb":
-        raise DataError(
-            f"the features {feature_name!r} must be a two-dimensional array of numbers. "
-            f"Got {matrix.dtype} of shape {matrix.shape} instead."
-        )
+            wanted = {name: archive[name] for name in (feature_name, *columns.special())}
+    except DataError:
+        raise
+    except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
+        raise DataError(_not_plain_arrays(path)) from error
+    matrix = _matrix(wanted[feature_name], f"the array {feature_name!r}")
     return Table(
-        matrix.astype(np.float32), labels, ids, trusted, [f"{feature_name}[{i}]" for i in range(matrix.shape[1])]
+        matrix,
+        _text(wanted[columns.labels]),
+        _text(wanted[columns.ids]) if columns.ids else None,
+        _marks(wanted[columns.trusted], columns.trusted) if columns.trusted else None,
+        [f"{feature_name}[{i}]" for i in range(matrix.shape[1])],
     )
 
 
 def _feature_array(archive: Any, columns: _Columns) -> str:
-    """The one two-dimensional array, or the one named X, x or features."""
-    others = [name for name in archive.files if name not in columns.special() and name not in columns.ignore]
-    named = [name for name in others if name in ("X", "x", "features")]
-    wide = [name for name in others if archive[name].ndim == 2]
-    found = named or wide
+    """The one named X, x or features, or the one two-dimensional array."""
+    others: list[str] = [name for name in archive.files if name not in columns.special() and name not in columns.ignore]
+    found = [name for name in others if name in FEATURE_ARRAYS]
+    found = found or [name for name in others if archive[name].ndim == 2]
     if len(found) != 1:
         raise DataError(
-            f"the features must be one two-dimensional array. Got {', '.join(others)}; name it with --features."
+            f"the features must be one two-dimensional array. Got {', '.join(others) or 'none'}; "
+            "name it with --features."
         )
     return found[0]
 
 
 def _read_npy(path: Path, columns: _Columns) -> Table:
-    try:
-        matrix = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path} must be an .npy of numbers. Could not read it: {error}.") from error
-    if matrix.ndim != 2:
-        raise DataError(f"{path} must hold a two-dimensional array. Got shape {matrix.shape} instead.")
+    """A bare array: the labels are a file of their own, or one of its columns, counted from 0 (-1: the last)."""
+    if columns.ids or columns.trusted or columns.features or columns.ignore:
+        raise DataError("an .npy has no names for --id, --trusted, --features or --ignore. Use an .npz or a table.")
+    array = _load_npy(path)
+    features = _matrix(array, str(path))
+    names = [str(place) for place in range(features.shape[1])]
     if columns.labels.endswith(".npy"):
-        label_file = Path(columns.labels)
-        if not label_file.is_file():
-            raise DataError(f"the labels file {label_file} must exist. There is none; check the path.")
-        labels = np.load(label_file, allow_pickle=False)
-        keep = list(range(matrix.shape[1]))
-    else:
-        try:
-            place = range(matrix.shape[1])[int(columns.labels)]
-        except (ValueError, IndexError):
-            raise DataError(
-                f"for a bare .npy, --labels must be another .npy file or a column number below {matrix.shape[1]}. "
-                f"Got {columns.labels!r} instead."
-            ) from None
-        labels, keep = matrix[:, place], [i for i in range(matrix.shape[1]) if i != place]
-        labels = labels.astype(np.int64) if np.equal(np.mod(labels, 1), 0).all() else labels
-    return Table(matrix[:, keep].astype(np.float32), labels, None, None, [str(i) for i in keep])
+        return Table(features, _text(_load_npy(Path(columns.labels))), None, None, names)
+    try:
+        place = range(len(names))[int(columns.labels)]
+    except (ValueError, IndexError):
+        raise DataError(
+            f"for an .npy, --labels must be another .npy file or a column number below {len(names)}. "
+            f"Got {columns.labels!r} instead."
+        ) from None
+    labels = array[:, place]
+    if np.equal(np.mod(labels, 1), 0).all():
+        labels = labels.astype(np.int64)
+    del names[place]
+    return Table(np.delete(features, place, axis=1), labels, None, None, names)
+
+
+def _load_npy(path: Path) -> NDArray[Any]:
+    if not path.is_file():
+        raise DataError(f"there must be a file {path}. There is none; check the path.")
+    try:
+        with path.open("rb") as file:
+            array = np.load(file, allow_pickle=False)
+    except UNREADABLE as error:
+        raise DataError(_not_plain_arrays(path)) from error
+    if not isinstance(array, np.ndarray):
+        raise DataError(f"{path} must hold one array. It is an .npz; give it that ending.")
+    return array
+
+
+def _not_plain_arrays(path: Path) -> str:
+    return (
+        f"{path} must be a numpy file of numbers or text. It is damaged, or holds Python objects, which are not read "
+        "because they can run code; save text as array.astype(str)."
+    )
+
+
+def _matrix(array: NDArray[Any], name: str) -> NDArray[np.float32]:
+    if array.ndim != 2 or array.dtype.kind not in "iufb":
+        raise DataError(
+            f"{name} must be a two-dimensional array of numbers. Got {array.dtype} of shape {array.shape} instead."
+        )
+    return _float32(array)
+
+
+def _text(array: NDArray[Any]) -> NDArray[Any]:
+    """Bytes, which numpy keeps for short text, as text."""
+    return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+
+
+def _float32(array: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # too large a number becomes infinity, and its row is named later
+        return array.astype(np.float32)
 
 
 def _read_csv(path: Path, columns: _Columns) -> Table:
     """Labels and ids stay the text that is in the file; an empty label is a missing one."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        try:
-            header = next(reader)
-            columns.require(header, "column")
-            places = {name: place for place, name in enumerate(header)}
-            skipped = {*columns.special(), *columns.ignore}
-            names = [name for name in header if name not in skipped]
-            chunks, text = _read_csv_rows(
-                reader, header, [places[n] for n in names], [places[n] for n in columns.special()]
-            )
-        except (csv.Error, UnicodeDecodeError, StopIteration) as error:
-            raise DataError(
-                f"{path} must be a CSV file in UTF-8 with a header line. Could not read it: {error}."
-            ) from error
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            separator = _separator(file.readline())
+            file.seek(0)
+            rows = csv.reader(file, delimiter=separator, strict=True)
+            header = next(rows, [])
+            special, features, notes = columns.places(header)
+            names = [header[place] for place in features]
+            chunks, text = _read_csv_rows(rows, len(header), names, features, list(special.values()))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path} must be a CSV file in UTF-8 with a header line. Could not read it: {error}."
+        ) from error
     if not chunks:
         raise DataError(f"{path} must hold rows below its header. It has none.")
-    taken = dict(
-        zip(columns.special(), (np.array(values, dtype=object) for values in zip(*text, strict=True)), strict=True)
-    )
-    labels = taken[columns.labels]
+    taken = {name: _objects(values) for name, values in zip(special, zip(*text, strict=True), strict=True)}
+    labels = taken[columns.labels].copy()
     labels[labels == ""] = None
     return Table(
         np.concatenate(chunks),
@@ -192,51 +264,63 @@ def _read_csv(path: Path, columns: _Columns) -> Table:
         taken[columns.ids] if columns.ids else None,
         _marks(taken[columns.trusted], columns.trusted) if columns.trusted else None,
         names,
+        notes,
     )
 
 
+def _separator(header: str) -> str:
+    """A comma, unless the header has none: some spreadsheets write semicolons or tabs."""
+    return next((mark for mark in (",", ";", "\t") if mark in header), ",")
+
+
 def _read_csv_rows(
-    reader: Any, header: list[str], number_places: list[int], text_places: list[int]
+    rows: Any, width: int, names: list[str], features: list[int], special: list[int]
 ) -> tuple[list[NDArray[np.float32]], list[list[str]]]:
+    """Numbers in chunks, so that a large file is never in memory as text; special columns as text."""
     chunks: list[NDArray[np.float32]] = []
     pending: list[list[str]] = []
     text: list[list[str]] = []
-    for row in reader:
-        if not row:
-            continue
-        if len(row) != len(header):
-            raise DataError(
-                f"line {reader.line_num} must have {len(header)} cells like the header. Got {len(row)} instead."
-            )
-        pending.append([row[place] or "nan" for place in number_places])
-        text.append([row[place] for place in text_places])
+    for row in _whole_rows(rows, width):
+        pending.append([row[place] for place in features])
+        text.append([row[place] for place in special])
         if len(pending) == CHUNK_ROWS:
-            chunks.append(_numbers(pending, [header[p] for p in number_places]))
+            chunks.append(_numbers(pending, names))
             pending = []
     if pending:
-        chunks.append(_numbers(pending, [header[p] for p in number_places]))
+        chunks.append(_numbers(pending, names))
     return chunks, text
+
+
+def _whole_rows(rows: Any, width: int) -> Iterator[list[str]]:
+    for row in rows:
+        if len(row) not in (0, width):
+            raise DataError(f"line {rows.line_num} must have {width} cells like the header. Got {len(row)} instead.")
+        if row:
+            yield row
 
 
 def _numbers(rows: list[list[str]], names: list[str]) -> NDArray[np.float32]:
     try:
-        return np.array(rows, dtype=np.float64).astype(np.float32).reshape(len(rows), len(names))
-    except ValueError:
-        pass
-    text = [name for name, column in zip(names, zip(*rows, strict=True), strict=True) if not _all_numbers(column)]
-    named = ", ".join(text[:NAMED]) + (", ..." if len(text) > NAMED else "")
-    raise DataError(
-        f"feature columns must be numbers. Got text in: {named}. Leave columns out with --ignore NAME, "
-        "or encode them as numbers first."
-    )
+        return _float32(np.array(rows, dtype=np.float64).reshape(len(rows), len(names)))
+    except ValueError:  # blanks or words somewhere: column by column, which is slower
+        columns = [_numbers_or_none(cells) for cells in zip(*rows, strict=True)]
+    _refuse_text([name for name, column in zip(names, columns, strict=True) if column is None])
+    return _float32(np.column_stack([column for column in columns if column is not None]))
 
 
-def _all_numbers(column: Sequence[str]) -> bool:
+def _numbers_or_none(cells: Sequence[str]) -> NDArray[np.float64] | None:
     try:
-        np.array(column, dtype=np.float64)
+        return np.array([WORDS.get(cell.strip().lower(), cell) for cell in cells], dtype=np.float64)
     except ValueError:
-        return False
-    return True
+        return None
+
+
+def _refuse_text(names: list[str]) -> None:
+    if names:
+        raise DataError(
+            f"feature columns must be numbers. Got something else in: {_listed(names)}. Leave columns out with "
+            "--ignore NAME, name rows with --id NAME, or encode them as numbers first."
+        )
 
 
 def _read_parquet(path: Path, columns: _Columns) -> Table:
@@ -248,47 +332,47 @@ def _read_parquet(path: Path, columns: _Columns) -> Table:
     try:
         table = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} must be a Parquet file. Could not read it: {error}.") from error
-    columns.require(table.column_names, "column")
-    skipped = {*columns.special(), *columns.ignore}
-    names = [name for name in table.column_names if name not in skipped]
-    types = pyarrow.types
-    odd = [
-        n
-        for n in names
-        if not any(f(table.schema.field(n).type) for f in (types.is_integer, types.is_floating, types.is_boolean))
-    ]
-    if odd:
-        raise DataError(
-            f"feature columns must be numbers. Got another kind in: {', '.join(odd[:NAMED])}. "
-            "Leave columns out with --ignore NAME, or encode them as numbers first."
-        )
+        raise DataError(f"{path} must be a Parquet file. Could not read it: {error}") from error
+    special, features, notes = columns.places(table.column_names)
+    numeric = (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean)
+    names = [table.column_names[place] for place in features]
+    _refuse_text([name for name, place in zip(names, features, strict=True) if not _is(table, place, numeric)])
     if table.num_rows == 0:
         raise DataError(f"{path} must hold rows. It has none.")
-    matrix = (
-        np.column_stack([table[n].to_numpy().astype(np.float32) for n in names])
-        if names
-        else np.empty((table.num_rows, 0), np.float32)
-    )
-
-    def taken(name: str) -> NDArray[Any]:
-        return np.array(table[name].to_pylist(), dtype=object)
-
+    matrix = np.empty((table.num_rows, len(features)), dtype=np.float32)
+    for position, place in enumerate(features):
+        matrix[:, position] = _float32(table.column(place).to_numpy())
+    taken = {name: _objects(table.column(place).to_pylist()) for name, place in special.items()}
     return Table(
         matrix,
-        table[columns.labels].to_pylist(),
-        taken(columns.ids) if columns.ids else None,
-        _marks(taken(columns.trusted), columns.trusted) if columns.trusted else None,
+        taken[columns.labels],
+        taken[columns.ids] if columns.ids else None,
+        _marks(taken[columns.trusted], columns.trusted) if columns.trusted else None,
         names,
+        notes,
     )
+
+
+def _is(table: Any, place: int, kinds: Sequence[Any]) -> bool:
+    return any(is_kind(table.schema.field(place).type) for is_kind in kinds)
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
 
 
 def _marks(values: NDArray[Any], name: str | None) -> NDArray[np.bool_]:
     """Trusted marks from anything people write: 1/0, true/false, yes/no, empty."""
-    if values.dtype == bool:
+    if values.dtype == bool or values.ndim != 1:
         return values
     text = [str(value).strip().lower() for value in values]
     odd = next((value for value in text if value not in TRUE and value not in FALSE), None)
     if odd is not None:
         raise DataError(f"the trusted column {name!r} must hold true/false, yes/no or 1/0. Got {odd!r} instead.")
     return np.array([value in TRUE for value in text])
+
+
+def _listed(values: Sequence[Any] | NDArray[Any]) -> str:
+    return ", ".join(map(str, values[:NAMED])) + (", ..." if len(values) > NAMED else "")

@@ -6,11 +6,14 @@ Knows nets, optimisers and batches; does not know the method: what is minimised 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from labelmend.data.samples import Samples
+
+SMALL_STEP = 10**8  # multiply-adds of a step, about 2 ms on one core
 
 BatchLoss = Callable[[nn.Module, Tensor, Tensor], Tensor]  # (net, x, indices) -> loss
 BranchesLoss = Callable[[Tensor, Tensor, Tensor], Tensor]  # (features, logits, indices) of all branches -> loss
@@ -18,6 +21,25 @@ BranchesLoss = Callable[[Tensor, Tensor, Tensor], Tensor]  # (features, logits, 
 
 def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.Optimizer:
     return torch.optim.SGD(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+@contextmanager
+def threads_for(nets: Sequence[nn.Module], batch_size: int) -> Iterator[None]:
+    """One CPU thread while small nets are trained.
+
+    Their steps are too short to share: two threads were no faster on an idle machine, and twenty times slower on a
+    busy one, where each step waits for the slower of the two.
+    """
+    weights = sum(p.numel() for net in nets for p in net.parameters())
+    before = torch.get_num_threads()
+    if weights * batch_size > SMALL_STEP or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def train_pass(
@@ -33,10 +55,11 @@ def train_pass(
     net.train()
     order = indices[torch.randperm(len(indices), generator=generator).to(indices.device)]
     total = 0.0
-    for batch in _batches(order, batch_size):
-        loss = batch_loss(net, samples.batch(batch, augment=True, generator=generator), batch)
-        _step(optimizer, loss)
-        total += float(loss.detach()) * len(batch)
+    with threads_for([net], batch_size):
+        for batch in _batches(order, batch_size):
+            loss = batch_loss(net, samples.batch(batch, augment=True, generator=generator), batch)
+            _step(optimizer, loss)
+            total += float(loss.detach()) * len(batch)
     return total / max(len(indices), 1)
 
 
@@ -59,18 +82,26 @@ def train_branches_pass(
     n_steps = max(-(-len(subset) // share) for subset in subsets)  # 0 where no label was kept: nothing to learn from
     orders = [_cycled(subset, n_steps * share, generator) for subset in subsets]
     total = 0.0
-    for step in range(n_steps):
-        batches = [order[step * share : (step + 1) * share] for order in orders]
-        outputs = [
-            net(samples.batch(batch, augment=True, generator=generator))
-            for net, batch in zip(nets, batches, strict=True)
-            if len(batch)
-        ]
-        features, logits = (torch.cat(parts) for parts in zip(*outputs, strict=True))
-        value = loss(features, logits, torch.cat(batches))
-        _step(optimizer, value)
-        total += float(value.detach())
+    with threads_for(nets, share):
+        for step in range(n_steps):
+            batches = [order[step * share : (step + 1) * share] for order in orders]
+            value = loss(*_through_own_branch(nets, samples, batches, generator), torch.cat(batches))
+            _step(optimizer, value)
+            total += float(value.detach())
     return total / max(n_steps, 1)
+
+
+def _through_own_branch(
+    nets: Sequence[nn.Module], samples: Samples, batches: Sequence[Tensor], generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Features and logits of all batches, each from its own net, one after another."""
+    outputs = [
+        net(samples.batch(batch, augment=True, generator=generator))
+        for net, batch in zip(nets, batches, strict=True)
+        if len(batch)
+    ]
+    features, logits = zip(*outputs, strict=True)
+    return torch.cat(features), torch.cat(logits)
 
 
 def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:

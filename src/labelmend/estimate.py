@@ -1,0 +1,53 @@
+"""What a run will cost, before it is made: memory and time from the size of the data.
+
+The rates are those of two CPU cores with nothing else to do; the estimate is meant to be right within a factor of two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labelmend.config import RunConfig
+
+BASE_BYTES = 400 * 2**20  # interpreter and torch
+START_SECONDS = 1.0  # to load torch
+PRODUCTS_PER_SECOND = 60e9  # multiply-adds of blocked matrix products, top-k included
+SPARSE_PER_SECOND = 4e9  # multiply-adds of sparse products, with the solver's vector work
+STEPS_PER_SECOND = 900.0  # training steps of a small net
+SOLVER_STEPS = 8
+EDGES_PER_NEIGHBOR = 1.6  # a graph of k neighbours made symmetric
+SOLVER_ENTRIES = 2**23  # the solver works on blocks of columns no larger than this
+
+
+@dataclass(frozen=True)
+class Cost:
+    n_bytes: float
+    seconds: float
+
+
+def estimate(config: RunConfig, n_rows: int, n_columns: int, n_classes: int) -> Cost:
+    """`config` has every None filled in."""
+    return Cost(_bytes(config, n_rows, n_columns, n_classes), _seconds(config, n_rows, n_classes))
+
+
+def _bytes(config: RunConfig, n_rows: int, n_columns: int, n_classes: int) -> float:
+    k, branches, hidden = config.graph_k or 1, config.n_branches, config.hidden or 1
+    inputs = 2 * n_rows * n_columns * 4  # as they came, and scaled
+    embeddings = 2 * n_rows * hidden * 4
+    graphs = branches * n_rows * EDGES_PER_NEIGHBOR * k * 8
+    solver = 6 * min(n_rows * 2 * branches * n_classes, SOLVER_ENTRIES) * 4
+    probabilities = 6 * n_rows * n_classes * 4
+    suggestions = n_rows * 2 * branches**2 * 12
+    return BASE_BYTES + inputs + embeddings + graphs + solver + probabilities + suggestions
+
+
+def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
+    branches, rounds = config.n_branches, config.n_rounds or 1
+    candidates = n_rows if n_rows <= config.exact_rows else min(n_rows, config.n_probe * n_rows**0.5)
+    search = n_rows * candidates * ((config.hidden or 1) + 150) / PRODUCTS_PER_SECOND
+    edges = n_rows * EDGES_PER_NEIGHBOR * (config.graph_k or 1)
+    solve = SOLVER_STEPS * edges * 2 * branches * n_classes / SPARSE_PER_SECOND
+    held_out = config.examinations * (branches - 1) * (config.held_out_passes or 0)
+    passes = config.warmup_passes + 3 * rounds + held_out
+    train = passes * n_rows / (config.batch_size or 1) / STEPS_PER_SECOND
+    return START_SECONDS + rounds * branches * (search + solve) + train

@@ -1,0 +1,146 @@
+"""What a person sees in the terminal: live progress and the summary at the end.
+
+Progress goes to standard error, results to standard output, so that output can be piped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from labelmend.records import RoundRecord
+
+LONGEST_NAME = 40  # characters of a class that are shown
+
+
+class ProgressLine:
+    """One line that is rewritten on a terminal; one plain line per round otherwise."""
+
+    def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
+        self.stream = stream or sys.stderr
+        self.quiet = quiet
+        self.live = self.stream.isatty() and not quiet
+        self.began = time.monotonic()
+        self.rounds_began: float | None = None
+        self.last: RoundRecord | None = None
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+        if self.rounds_began is None and name != "warm-up":
+            self.rounds_began = time.monotonic()
+        if self.live:
+            self._rewrite(f"{self._where(name)}{self._rounds_left()}")
+
+    def round(self, record: RoundRecord, state: object = None) -> None:
+        """A round is over."""
+        self.last = record
+        if not self.live and not self.quiet:
+            seconds = f"{time.monotonic() - self.began:.1f} s"
+            print(f"round {record.round_index}/{record.n_rounds}  {_changes(record)}  {seconds}", file=self.stream)
+            self.stream.flush()
+
+    def finish(self) -> None:
+        if self.live:
+            self._rewrite("")
+
+    def _where(self, stage: str) -> str:
+        if stage in ("warm-up", "decide"):
+            return stage
+        if self.last is None:
+            return f"round 1  {stage}"
+        return f"round {self.last.round_index + 1}/{self.last.n_rounds}  {stage:<10}  {_changes(self.last)}"
+
+    def _rounds_left(self) -> str:
+        if self.last is None or self.rounds_began is None or self.last.round_index >= self.last.n_rounds:
+            return ""
+        a_round = (time.monotonic() - self.rounds_began) / self.last.round_index
+        left = a_round * (self.last.n_rounds - self.last.round_index)
+        return f"  rounds done in about {seconds_in_words(left)}"
+
+    def _rewrite(self, text: str) -> None:
+        self.stream.write(f"\r\x1b[K{text[: _width(self.stream) - 1]}")
+        self.stream.flush()
+
+
+def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
+    """The end of a run in plain words."""
+    labelled = summary["labelled"]
+    counts = [
+        ("estimated wrong labels", summary["estimated_wrong"], f"{summary['noise_rate']:.1%} of the labels"),
+        ("corrected", summary["corrected"], f"{_share(summary['corrected'], labelled)} of the labels"),
+        ("for review", summary["review"], "doubtful, look at these first"),
+        ("kept", summary["kept"], ""),
+        ("filled in", summary["filled"], "had no label"),
+    ]
+    lines = [f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}", ""]
+    lines += [
+        f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name != "filled in"
+    ]
+    if summary["confused_pairs"]:
+        lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
+    if summary["warnings"]:
+        lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
+    if folder is not None:
+        lines += ["", f"corrected labels  {folder / 'labels.csv'}", f"the whole run     {folder}{os.sep}"]
+    return lines
+
+
+def dry_run_lines(facts: dict[str, Any]) -> list[str]:
+    """What a run would do and cost, in plain words."""
+    parameters = facts["parameters"]
+    return [
+        f"{facts['rows']:,} rows x {facts['columns']:,} columns, {facts['classes']:,} classes",
+        f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
+        f"about {size_in_words(facts['estimated_bytes'])} of memory and "
+        f"{seconds_in_words(facts['estimated_seconds'])} on two CPU cores",
+        f"{parameters['n_rounds']} rounds, {parameters['graph_k']} neighbours, alpha {parameters['alpha']:.2f}, "
+        f"nets {parameters['hidden']} wide",
+        *(f"note: {printable(text)}" for text in facts["warnings"]),
+        "dry run: nothing was corrected or written",
+    ]
+
+
+def seconds_in_words(seconds: float) -> str:
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 3600:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def size_in_words(n_bytes: float) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"
+
+
+def printable(text: str) -> str:
+    """Text from someone's data, without what would move the cursor or break the line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _pair_lines(pairs: list[dict[str, Any]]) -> list[str]:
+    names = [f"{_shortened(pair['given'])} -> {_shortened(pair['corrected'])}" for pair in pairs]
+    width = max(20, *map(len, names))
+    return [f"  {name:<{width}} {pair['count']:>9,}" for name, pair in zip(names, pairs, strict=True)]
+
+
+def _shortened(value: Any) -> str:
+    name = printable(str(value))
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+
+
+def _changes(record: RoundRecord) -> str:
+    return f"{record.label_changes:,} label change{'' if record.label_changes == 1 else 's'}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0.0%"
+
+
+def _width(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

@@ -1,0 +1,122 @@
+import dataclasses
+import re
+
+import pytest
+
+from labelmend.config import PAPER, RunConfig, follow, make_config
+from labelmend.errors import ConfigError
+
+
+def test_an_unknown_parameter_is_named_beside_the_known_ones():
+    with pytest.raises(
+        ConfigError, match=r"parameters must be among alpha, .*weight_decay\. Got grapk_k, sed instead\."
+    ):
+        make_config(sed=1, grapk_k=5)
+
+
+def test_an_unknown_preset_is_refused():
+    with pytest.raises(ConfigError, match=r"preset must be one of paper, plus\. Got 'best' instead\."):
+        make_config("best")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (entry.name, entry.metadata["minimum"] - 1)
+        for entry in dataclasses.fields(RunConfig)
+        if entry.metadata["minimum"] is not None
+    ],
+)
+def test_a_value_below_its_minimum_is_refused(name, value):
+    with pytest.raises(ConfigError, match=rf"{name} must be at least {value + 1}\. Got {value} instead\."):
+        make_config(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["branch_loss", "branch_samples", "soft_source", "corrected_source", "decide"])
+def test_a_word_that_is_no_choice_is_refused(name):
+    with pytest.raises(ConfigError, match=rf"{name} must be one of .*\. Got 'none of these' instead\."):
+        make_config(**{name: "none of these"})
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.5, 1.5, float("nan")])
+def test_alpha_lies_strictly_between_zero_and_one(alpha):
+    with pytest.raises(ConfigError, match=r"alpha must be between 0 and 1, both excluded\. Got"):
+        make_config(alpha=alpha)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, 0.5), (0.6, 0.4), (-0.1, 1.0), (0.0, 1.1)])
+def test_percentiles_are_ordered_and_inside_zero_to_one(low, high):
+    with pytest.raises(ConfigError, match=r"must satisfy 0 <= low < high <= 1"):
+        make_config(low_percentile=low, high_percentile=high)
+
+
+def test_not_a_number_is_below_every_minimum():
+    with pytest.raises(ConfigError, match="lr must be at least 0"):
+        make_config(lr=float("nan"))
+
+
+def test_a_configuration_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        make_config().seed = 1
+
+
+def test_plus_is_the_defaults():
+    assert make_config() == RunConfig()
+
+
+def test_paper_is_the_text_and_a_change_wins_over_it():
+    config = make_config("paper", alpha=0.5)
+    assert (config.preset, config.decide, config.graph_k, config.alpha) == ("paper", "votes", 50, 0.5)
+    assert {name: getattr(config, name) for name in PAPER} == {**PAPER, "alpha": 0.5}
+
+
+@pytest.mark.parametrize("entry", dataclasses.fields(RunConfig), ids=lambda entry: entry.name)
+def test_every_parameter_has_a_line_of_help(entry):
+    assert len(entry.metadata["help"]) > 5
+
+
+FOLLOWED = {entry.name for entry in dataclasses.fields(RunConfig) if getattr(RunConfig(), entry.name) is None}
+
+
+TWO_SIZES = re.compile(r"follows the data: (\d+), or (\d+) above ([\d,]+) rows")
+
+
+@pytest.mark.parametrize("name", ["n_rounds", "hidden", "held_out_passes"])
+def test_small_and_large_data_get_what_the_help_says(name):
+    help_ = RunConfig.__dataclass_fields__[name].metadata["help"]
+    small, large, limit = (int(number.replace(",", "")) for number in TWO_SIZES.search(help_).groups())
+    assert getattr(follow(make_config(), limit, 10), name) == small
+    assert getattr(follow(make_config(), limit + 1, 10), name) == large
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_classes", "expected"),
+    [
+        (150, 3, {"batch_size": 64, "graph_k": 5, "alpha": 0.9}),
+        (1257, 10, {"batch_size": 64, "graph_k": 10, "alpha": 0.9}),
+        (3000, 10, {"batch_size": 150, "graph_k": 25}),
+        (12_000, 10, {"batch_size": 256, "graph_k": 50}),
+        (50_000, 10, {"batch_size": 256, "graph_k": 50, "alpha": 0.5}),
+        (20_000, 1000, {"graph_k": 5, "alpha": 0.9}),
+        (5, 60, {"graph_k": 5, "alpha": 0.9}),
+    ],
+)
+def test_batches_and_graphs_follow_the_number_of_rows_and_the_size_of_classes(n_rows, n_classes, expected):
+    config = follow(make_config(), n_rows, n_classes)
+    assert {name: getattr(config, name) for name in expected} == pytest.approx(expected, rel=1e-3)
+
+
+def test_alpha_falls_as_classes_grow():
+    alphas = [follow(make_config(), 10 * size, 10).alpha for size in (50, 126, 200, 400, 1000, 5000, 50_000)]
+    assert alphas == sorted(alphas, reverse=True)
+    assert alphas[0] == 0.9
+    assert alphas[-1] == 0.5
+    assert 0.5 < alphas[3] < 0.9
+
+
+@pytest.mark.parametrize("size", [(5, 2), (1000, 10), (1_000_000, 5000)])
+def test_nothing_is_left_open_and_nothing_that_was_set_is_changed(size):
+    followed = follow(make_config(), *size)
+    assert all(getattr(followed, entry.name) is not None for entry in dataclasses.fields(RunConfig))
+    chosen = make_config(**dict.fromkeys(FOLLOWED - {"alpha"}, 7), alpha=0.7)
+    assert follow(chosen, *size) == chosen

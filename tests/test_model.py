@@ -1,0 +1,123 @@
+import json
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import nn
+
+import labelmend
+from blobs import QUICK, blobs
+from labelmend.errors import DataError, RunFolderError
+from labelmend.model import load_model
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = blobs(spread=2.0)
+    return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], **QUICK).model
+
+
+@pytest.fixture
+def no_pickle(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("pickle was used")
+
+    for module, name in [(pickle, "load"), (pickle, "loads"), (pickle, "Unpickler"), (torch, "load")]:
+        monkeypatch.setattr(module, name, refuse)
+
+
+class Tied(nn.Module):
+    """A net of the user's: two layers that share their weights."""
+
+    def __init__(self, n_inputs, n_classes):
+        super().__init__()
+        self.first = nn.Linear(n_inputs, n_inputs)
+        self.second = nn.Linear(n_inputs, n_inputs)
+        self.second.weight = self.first.weight
+        self.head = nn.Linear(n_inputs, n_classes)
+
+    def forward(self, x):
+        features = torch.relu(self.second(torch.relu(self.first(x))))
+        return features, self.head(features)
+
+
+def test_probabilities_are_the_softmax_of_the_net_on_scaled_rows(model):
+    X, _ = blobs(n=12, seed=5)
+    rows = torch.tensor((X.astype(np.float32) - model.scaler.mean) / model.scaler.scale)
+    with torch.no_grad():
+        expected = model.net(rows)[1].double().softmax(dim=1)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-12)
+
+
+def test_prediction_is_the_most_probable_class_in_the_users_words(model):
+    X, y = blobs(spread=2.0)
+    best = model.predict_proba(X).argmax(axis=1)
+    assert set(best) == {0, 1, 2}
+    np.testing.assert_array_equal(model.predict(X), np.array(["cat", "dog", "owl"])[best])
+    assert (best == y).mean() > 0.8
+
+
+def test_no_rows_give_no_predictions(model):
+    assert model.predict_proba(np.empty((0, 4))).shape == (0, 3)
+    assert model.predict(np.empty((0, 4))).shape == (0,)
+
+
+def test_saving_and_loading_gives_the_same_probabilities_without_pickle(model, tmp_path, no_pickle):
+    X, _ = blobs(n=9, seed=5)
+    model.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.safetensors"]
+    again = load_model(tmp_path, model.classes, None)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_the_projection_of_wide_sparse_rows_is_saved_too(tmp_path, no_pickle):
+    X, y = blobs(n=60, n_columns=300)
+    X = scipy.sparse.csr_array(X)
+    model = labelmend.correct(X, y, **QUICK).model
+    model.save(tmp_path)
+    again = load_model(tmp_path, model.classes, None)
+    assert again.scaler.n_columns == 300
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_net_of_the_users_is_saved_and_needs_its_factory_to_load(tmp_path, no_pickle):
+    X, y = blobs()
+    model = labelmend.correct(X, y, net=Tied, **QUICK).model
+    model.save(tmp_path)
+    with pytest.raises(RunFolderError, match=r"is a Tied, which this library cannot build\. Pass the factory"):
+        load_model(tmp_path, model.classes, None)
+    again = load_model(tmp_path, model.classes, Tied)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 5])
+def test_rows_with_another_number_of_columns_are_refused(model, n_columns):
+    with pytest.raises(DataError, match=rf"features must have 4 columns\. Got {n_columns} instead\."):
+        model.predict(np.zeros((2, n_columns)))
+
+
+def test_rows_that_are_not_finite_are_refused(model):
+    X, _ = blobs(n=6)
+    X[2, 1] = np.nan
+    with pytest.raises(DataError, match=r"Got NaN or infinity in 1 of 6 rows instead \(rows 2\)"):
+        model.predict_proba(X)
+
+
+def test_weights_of_another_net_are_refused(model, tmp_path):
+    model.save(tmp_path)
+    description = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps({**description, "n_hidden": 5}))
+    with pytest.raises(RunFolderError, match=r"must hold the weights of its net\. Got this instead"):
+        load_model(tmp_path, model.classes, None)
+
+
+def test_a_damaged_file_of_weights_is_refused(model, tmp_path):
+    model.save(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(RunFolderError, match=r"must hold the weights of its net\. Got this instead"):
+        load_model(tmp_path, model.classes, None)
