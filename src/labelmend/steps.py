@@ -263,7 +263,7 @@ def examine(
         folds,
         problem.n_classes,
         config.held_out_passes or 0,
-        config.batch_size or 1,
+        2 * (config.batch_size or 1),
         2 * config.lr,  # falls to zero over the passes
         config.momentum,
         config.weight_decay,

@@ -96,8 +96,8 @@ def dry_run_lines(facts: dict[str, Any]) -> list[str]:
         f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
         f"about {size_in_words(facts['estimated_bytes'])} of memory and "
         f"{seconds_in_words(facts['estimated_seconds'])} on two CPU cores",
-        f"{parameters['n_rounds']} rounds, {parameters['graph_k']} neighbours, alpha {parameters['alpha']:.2f}, "
-        f"nets {parameters['hidden']} wide",
+        f"rounds {parameters['n_rounds']}, neighbours {parameters['graph_k']}, alpha {parameters['alpha']:.2f}, "
+        f"width {parameters['hidden']}",
         *(f"note: {printable(text)}" for text in facts["warnings"]),
         "dry run: nothing was corrected or written",
     ]

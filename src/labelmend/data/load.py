@@ -122,6 +122,19 @@ class _Columns:
         features = [place for place, name in enumerate(header) if name not in named and name not in index]
         return {name: header.index(name) for name in self.special()}, features, notes
 
+    def table(
+        self, features: NDArray[np.float32], taken: dict[str, NDArray[Any]], names: list[str], notes: Sequence[str] = ()
+    ) -> Table:
+        """The special columns, read from the file, in their roles."""
+        return Table(
+            features,
+            taken[self.labels],
+            taken[self.ids] if self.ids else None,
+            _marks(taken[self.trusted], self.trusted) if self.trusted else None,
+            names,
+            list(notes),
+        )
+
 
 def _no_such(name: str, available: Sequence[str], kind: str) -> str:
     folded = {other.casefold(): other for other in available}
@@ -149,19 +162,13 @@ def _read_npz(path: Path, columns: _Columns) -> Table:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             columns.require(archive.files, "array")
             feature_name = columns.features or _feature_array(archive, columns)
-            wanted = {name: archive[name] for name in (feature_name, *columns.special())}
+            wanted = {name: _text(archive[name]) for name in (feature_name, *columns.special())}
     except DataError:
         raise
     except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
         raise DataError(_not_plain_arrays(path)) from error
     matrix = _matrix(wanted[feature_name], f"the array {feature_name!r}")
-    return Table(
-        matrix,
-        _text(wanted[columns.labels]),
-        _text(wanted[columns.ids]) if columns.ids else None,
-        _marks(wanted[columns.trusted], columns.trusted) if columns.trusted else None,
-        [f"{feature_name}[{i}]" for i in range(matrix.shape[1])],
-    )
+    return columns.table(matrix, wanted, [f"{feature_name}[{i}]" for i in range(matrix.shape[1])])
 
 
 def _feature_array(archive: Any, columns: _Columns) -> str:
@@ -256,16 +263,8 @@ def _read_csv(path: Path, columns: _Columns) -> Table:
     if not chunks:
         raise DataError(f"{path} must hold rows below its header. It has none.")
     taken = {name: _objects(values) for name, values in zip(special, zip(*text, strict=True), strict=True)}
-    labels = taken[columns.labels].copy()
-    labels[labels == ""] = None
-    return Table(
-        np.concatenate(chunks),
-        labels,
-        taken[columns.ids] if columns.ids else None,
-        _marks(taken[columns.trusted], columns.trusted) if columns.trusted else None,
-        names,
-        notes,
-    )
+    table = columns.table(np.concatenate(chunks), taken, names, notes)
+    return replace(table, labels=_objects([label or None for label in table.labels]))
 
 
 def _separator(header: str) -> str:
@@ -343,14 +342,7 @@ def _read_parquet(path: Path, columns: _Columns) -> Table:
     for position, place in enumerate(features):
         matrix[:, position] = _float32(table.column(place).to_numpy())
     taken = {name: _objects(table.column(place).to_pylist()) for name, place in special.items()}
-    return Table(
-        matrix,
-        taken[columns.labels],
-        taken[columns.ids] if columns.ids else None,
-        _marks(taken[columns.trusted], columns.trusted) if columns.trusted else None,
-        names,
-        notes,
-    )
+    return columns.table(matrix, taken, names, notes)
 
 
 def _is(table: Any, place: int, kinds: Sequence[Any]) -> bool:
@@ -363,7 +355,7 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return out
 
 
-def _marks(values: NDArray[Any], name: str | None) -> NDArray[np.bool_]:
+def _marks(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
     """Trusted marks from anything people write: 1/0, true/false, yes/no, empty."""
     if values.dtype == bool or values.ndim != 1:
         return values

@@ -1,0 +1,192 @@
+import dataclasses
+import io
+from pathlib import Path
+
+import pytest
+
+from labelmend import terminal
+from labelmend.records import RoundRecord
+from labelmend.terminal import ProgressLine, dry_run_lines, printable, seconds_in_words, size_in_words, summary_lines
+
+RECORD = RoundRecord(
+    round_index=1,
+    n_rounds=4,
+    label_changes=1234,
+    differ_from_given=0,
+    mean_certainty=0.5,
+    certainty_histogram=[],
+    graph_similarity=[],
+    package_similarity=0.0,
+    subset_sizes=[],
+    solver_iterations=1,
+    solver_residual=0.0,
+    solver_converged=True,
+    branch_loss=0.0,
+    corrected_loss=0.0,
+    noisy_loss=None,
+)
+SUMMARY = {
+    "rows": 12_345,
+    "classes": 10,
+    "labelled": 12_000,
+    "noise_rate": 0.17,
+    "estimated_wrong": 2040,
+    "changed": 1900,
+    "kept": 9_900,
+    "corrected": 1_800,
+    "review": 300,
+    "filled": 345,
+    "confused_pairs": [{"given": "cat", "corrected": "dog", "count": 1_000}, {"given": 3, "corrected": 8, "count": 7}],
+    "seconds": 75.0,
+    "warnings": ["2 classes are tiny"],
+}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+    def shown(self):
+        """The line as it stands: what came after the last return to the start of the line."""
+        return self.getvalue().split("\r\x1b[K")[-1]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_terminal_shows_round_stage_changes_and_time_left(clock):
+    screen = Terminal()
+    line = ProgressLine(screen)
+    line.stage("warm-up")
+    assert screen.shown() == "warm-up"
+    clock[0] += 1000  # the warm-up does not count
+    line.stage("embed")
+    assert screen.shown() == "round 1  embed"
+    clock[0] += 20
+    line.round(RECORD)
+    line.stage("graphs")
+    assert screen.shown() == "round 2/4  graphs      1,234 label changes  rounds done in about 1 min"
+    clock[0] += 10
+    line.round(dataclasses.replace(RECORD, round_index=3, label_changes=1))
+    line.stage("vote")
+    assert screen.shown() == "round 4/4  vote        1 label change  rounds done in about 10 s"
+
+
+def test_after_the_last_round_no_time_is_promised(clock):
+    screen = Terminal()
+    line = ProgressLine(screen)
+    line.stage("embed")
+    line.round(dataclasses.replace(RECORD, round_index=4))
+    line.stage("decide")
+    assert screen.shown() == "decide"
+
+
+def test_a_terminal_is_left_with_an_empty_line(clock):
+    screen = Terminal()
+    line = ProgressLine(screen)
+    line.stage("warm-up")
+    line.finish()
+    assert screen.shown() == ""
+    assert "\n" not in screen.getvalue()
+
+
+def test_a_line_is_cut_to_the_width_of_the_terminal(clock, monkeypatch):
+    monkeypatch.setattr(terminal, "_width", lambda stream: 12)
+    screen = Terminal()
+    ProgressLine(screen).stage("a stage with a very long name")
+    assert len(screen.shown()) == 11
+
+
+def test_a_file_gets_one_plain_line_per_round(clock):
+    log = io.StringIO()
+    line = ProgressLine(log)
+    line.stage("warm-up")
+    clock[0] += 2.5
+    line.stage("embed")
+    line.round(RECORD)
+    line.round(dataclasses.replace(RECORD, round_index=2, label_changes=0))
+    line.finish()
+    assert log.getvalue() == "round 1/4  1,234 label changes  2.5 s\nround 2/4  0 label changes  2.5 s\n"
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_quiet_says_nothing(stream):
+    screen = stream()
+    line = ProgressLine(screen, quiet=True)
+    line.stage("warm-up")
+    line.round(RECORD)
+    line.finish()
+    assert screen.getvalue() == ""
+
+
+def test_the_summary_says_what_a_person_asks_first():
+    assert summary_lines(SUMMARY, Path("run")) == [
+        "12,345 rows, 10 classes, 1 min",
+        "",
+        "estimated wrong labels     2,040  17.0% of the labels",
+        "corrected                  1,800  15.0% of the labels",
+        "for review                   300  doubtful, look at these first",
+        "kept                       9,900",
+        "filled in                    345  had no label",
+        "",
+        "most confused (given -> corrected)",
+        "  cat -> dog               1,000",
+        "  3 -> 8                       7",
+        "",
+        "note: 2 classes are tiny",
+        "",
+        "corrected labels  run/labels.csv",
+        "the whole run     run/",
+    ]
+
+
+def test_the_summary_leaves_out_what_there_is_not():
+    nothing = {**SUMMARY, "filled": 0, "labelled": 0, "corrected": 0, "confused_pairs": [], "warnings": []}
+    text = "\n".join(summary_lines(nothing, None))
+    assert not any(word in text for word in ("filled", "confused", "note", "labels.csv", "\n\n\n"))
+    assert "0.0% of the labels" in text
+
+
+def test_names_from_the_data_cannot_move_the_cursor_or_flood_the_line():
+    pair = {"given": "\x1b[2J\r\nbad", "corrected": "x" * 500, "count": 1}
+    lines = summary_lines({**SUMMARY, "confused_pairs": [pair], "warnings": ["a\nb"]}, None)
+    assert all(line.isprintable() and len(line) < 120 for line in lines)
+    assert printable("naïve 漢字 🙂") == "naïve 漢字 🙂"
+
+
+def test_the_dry_run_says_what_a_run_would_do_and_cost():
+    facts = {
+        "rows": 50_000,
+        "columns": 128,
+        "classes": 10,
+        "missing_labels": 5,
+        "trusted": 1,
+        "estimated_bytes": 854 * 2**20,
+        "estimated_seconds": 40.2,
+        "parameters": {"n_rounds": 3, "graph_k": 50, "alpha": 0.5, "hidden": 256},
+        "warnings": ["left out 2 row(s)"],
+    }
+    assert dry_run_lines(facts) == [
+        "50,000 rows x 128 columns, 10 classes",
+        "5 labels missing, 1 trusted",
+        "about 854 MiB of memory and 40 s on two CPU cores",
+        "rounds 3, neighbours 50, alpha 0.50, width 256",
+        "note: left out 2 row(s)",
+        "dry run: nothing was corrected or written",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "1 s"), (1.4, "1 s"), (59, "59 s"), (60, "1 min"), (3000, "50 min"), (5400, "1.5 h")]
+)
+def test_seconds_in_words(seconds, words):
+    assert seconds_in_words(seconds) == words
+
+
+@pytest.mark.parametrize(("n_bytes", "words"), [(5 * 2**20, "5 MiB"), (2**30, "1.0 GiB"), (2.5 * 2**30, "2.5 GiB")])
+def test_size_in_words(n_bytes, words):
+    assert size_in_words(n_bytes) == words
