@@ -65,7 +65,7 @@ class RunConfig:
     soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels", minimum=0)
     # Graphs and votes
     graph_k: int | None = _option(
-        None, "neighbours; follows the data: rows per class / 12, between 5 and 50", minimum=1
+        None, "neighbours; follows the data: rows per class / 12, between 5 and 32", minimum=1
     )
     gamma: float = _option(3.0, "power of the similarity in the graph", minimum=0)
     alpha: float | None = _option(None, "reach of propagation; follows the data: .9 for small classes, .5 for large")
@@ -80,7 +80,7 @@ class RunConfig:
     tolerance: float = _option(1e-3, "relative residual at which the solver stops", minimum=0)
     max_iter: int = _option(100, "cap on solver iterations", minimum=1)
     exact_rows: int = _option(12_000, "above this many rows neighbours are searched in nearby cells only", minimum=0)
-    n_probe: int = _option(16, "cells searched for the neighbours of a cell", minimum=1)
+    n_probe: int = _option(10, "cells searched for the neighbours of a cell", minimum=1)
     # The decision
     decide: str = _option(
         "posterior", "final labels: argmax of the posterior, or every winning vote", ("posterior", "votes")
@@ -90,8 +90,8 @@ class RunConfig:
         "passes of the nets that judge samples they have not seen; follows the data: 0, or 6 above 12,000 rows",
         minimum=0,
     )
-    examinations: int = _option(2, "how often those nets are trained anew on the decided labels", minimum=0)
-    review_below: float = _option(0.6, "posterior below which a sample is for review", minimum=0)
+    examinations: int = _option(3, "how often those nets are trained anew on the decided labels", minimum=0)
+    review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int) -> RunConfig:
         "n_rounds": 3 if large else 8,
         "hidden": 256 if large else 512,
         "batch_size": min(256, max(64, n_rows // 20)),
-        "graph_k": min(50, max(5, round(class_size / 12))),
+        "graph_k": min(32, max(5, round(class_size / 12))),
         "alpha": min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1))),
         "held_out_passes": 6 if large else 0,
     }

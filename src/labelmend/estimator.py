@@ -57,7 +57,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         graph_k: int | None = None,
         alpha: float | None = None,
         hidden: int | None = None,
-        review_below: float = 0.6,
+        review_below: float = 0.85,
         net: NetFactory | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> None:

@@ -74,7 +74,7 @@ def make_cells(rows: Tensor, n_probe: int, generator: torch.Generator, n_passes:
 
 
 def cell_neighbors(rows: Tensor, cells: Cells, k: int) -> Neighbors:
-    """Neighbours searched among the rows of the nearby cells only; approximate, about 20 times less work at 50,000.
+    """Neighbours searched among the rows of the nearby cells only; approximate, about 14 times less work at 50,000.
 
     `cells` may come from other features of the same samples: every branch searches the cells of `noisy_net`.
     """
@@ -82,16 +82,20 @@ def cell_neighbors(rows: Tensor, cells: Cells, k: int) -> Neighbors:
     k = min(k, n - 1)
     indices = torch.empty(n, k, dtype=torch.long, device=rows.device)
     similarities = torch.empty(n, k, dtype=rows.dtype, device=rows.device)
-    for queries, nearby in zip(cells.members, cells.nearby.tolist(), strict=True):
-        near = [cells.members[c] for c in nearby]
-        candidates = torch.cat(near)
+    # One copy in the order of the cells: the candidates of a cell are then a few slices, not a scattered gather.
+    in_order = rows[torch.cat(cells.members)].split([len(members) for members in cells.members])
+    for cell, nearby in enumerate(cells.nearby.tolist()):
+        queries = cells.members[cell]
+        candidates = torch.cat([cells.members[c] for c in nearby])
+        candidate_rows = torch.cat([in_order[c] for c in nearby])
         if len(candidates) <= k:  # a crowded corner of tiny cells: search everything
             candidates = torch.cat([queries, _all_but(queries, n)])
-        candidate_rows = rows[candidates]
-        for start in range(0, len(queries), max(1, BLOCK_ENTRIES // len(candidates))):
-            part = queries[start : start + max(1, BLOCK_ENTRIES // len(candidates))]
-            similarity = rows[part] @ candidate_rows.T
-            # The queries are the first candidates, in the same order: the diagonal is the sample itself.
+            candidate_rows = rows[candidates]
+        step = max(1, BLOCK_ENTRIES // len(candidates))
+        for start in range(0, len(queries), step):
+            part = queries[start : start + step]
+            similarity = in_order[cell][start : start + step] @ candidate_rows.T
+            # The queries are the first candidates, in the same order: the shifted diagonal is the sample itself.
             similarity[torch.arange(len(part)), torch.arange(start, start + len(part))] = -torch.inf
             best = similarity.topk(k, dim=1)
             indices[part], similarities[part] = candidates[best.indices], best.values
