@@ -184,3 +184,34 @@ def package_similarity(F, package_of, seeds):
     np.fill_diagonal(S, 1.0)
     packaged = np.flatnonzero(package_of >= 0)
     return np.mean([S[n, seeds[package_of[n]]] for n in packaged]) if len(packaged) else 0.0
+
+
+def em_posterior(p, g, fixed, n_passes, prior_rows, floor):
+    """posterior(c | x, g) ~ p(c | x) T[c, g] and T by EM, one sample at a time."""
+    n, n_classes = p.shape
+
+    def transition(counts):
+        noise = 1 - np.trace(counts) / max(counts.sum(), 1)
+        common = np.full((n_classes, n_classes), noise / (n_classes - 1))
+        np.fill_diagonal(common, 1 - noise)
+        smoothed = counts + prior_rows * common + floor
+        return smoothed / smoothed.sum(axis=1, keepdims=True)
+
+    counts = np.zeros((n_classes, n_classes))
+    for i in range(n):
+        if g[i] >= 0:
+            counts[g[i] if fixed[i] else p[i].argmax(), g[i]] += 1
+    T = transition(counts)
+    for _ in range(n_passes):
+        posterior, counts = np.zeros_like(p), np.zeros((n_classes, n_classes))
+        for i in range(n):
+            if fixed[i]:
+                posterior[i, g[i]] = 1
+            elif g[i] < 0:
+                posterior[i] = p[i]
+            else:
+                posterior[i] = p[i] * T[:, g[i]] / (p[i] * T[:, g[i]]).sum()
+            if g[i] >= 0:
+                counts[:, g[i]] += posterior[i]
+        T = transition(counts)
+    return posterior, T

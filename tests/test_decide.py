@@ -1,0 +1,124 @@
+"""The decision: EM against a dense reference, calibration, statuses, and what must never happen."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given as for_any
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+import reference
+from labelmend import decide as stage
+
+
+def noisy_problem(n: int, n_classes: int, noise: float, sharpness: float, seed: int = 0):
+    """A witness that is right in proportion to its own probabilities, and labels flipped to the next class."""
+    rng = np.random.default_rng(seed)
+    witness = rng.dirichlet(np.full(n_classes, 0.15), size=n)
+    truth = np.array([rng.choice(n_classes, p=row) for row in witness])
+    flipped = rng.random(n) < noise
+    labels = np.where(flipped, (truth + 1) % n_classes, truth)
+    sharpened = witness**sharpness
+    sharpened /= sharpened.sum(axis=1, keepdims=True)
+    return torch.tensor(sharpened), torch.tensor(labels), torch.tensor(truth)
+
+
+def nobody(labels: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(labels, dtype=torch.bool)
+
+
+def test_posterior_equals_the_dense_reference():
+    witness, labels, _ = noisy_problem(60, 4, 0.3, 1.0)
+    labels[:5] = -1
+    fixed = nobody(labels)
+    fixed[10:13] = True
+    found = stage.posterior(witness, labels, fixed, n_passes=7)
+    probabilities, transition = reference.em_posterior(
+        witness.numpy(), labels.numpy(), fixed.numpy(), 7, stage.PRIOR_ROWS, stage.FLOOR
+    )
+    np.testing.assert_allclose(found.probabilities.numpy(), probabilities, rtol=1e-9)
+    np.testing.assert_allclose(found.transition.numpy(), transition, rtol=1e-9)
+
+
+def test_a_calibrated_witness_recovers_the_transition_matrix_and_the_noise_rate():
+    witness, labels, truth = noisy_problem(6000, 4, 0.25, 1.0)
+    found = stage.posterior(witness, labels, nobody(labels))
+    assert found.noise_rate == pytest.approx(0.25, abs=0.03)
+    assert_close(found.transition.diagonal(), torch.full((4,), 0.75, dtype=torch.float64), atol=0.05, rtol=0)
+    improved = (found.probabilities.argmax(dim=1) == truth).double().mean()
+    assert improved > (witness.argmax(dim=1) == truth).double().mean()
+    assert improved > (labels == truth).double().mean()
+
+
+@pytest.mark.parametrize("sharpness", [0.4, 1.0, 2.5])
+def test_calibration_undoes_a_wrong_sharpness(sharpness):
+    witness, labels, truth = noisy_problem(6000, 4, 0.2, sharpness)
+    error = float((witness.argmax(dim=1) != truth).double().mean())
+    found = stage.calibrated_posterior(witness, error, labels, nobody(labels))
+    assert found.noise_rate == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_witness_known_to_be_wrong_as_often_as_it_objects_changes_nothing():
+    witness, truth, _ = noisy_problem(3000, 4, 0.0, 1.0)
+    error = float((witness.argmax(dim=1) != truth).double().mean())
+    found = stage.calibrated_posterior(witness, error, truth, nobody(truth))
+    assert float((found.probabilities.argmax(dim=1) != truth).double().mean()) <= 0.005
+
+
+def test_trusted_samples_keep_their_label_with_certainty():
+    witness, labels, _ = noisy_problem(80, 3, 0.4, 1.0)
+    fixed = nobody(labels)
+    fixed[::4] = True
+    found = stage.posterior(witness, labels, fixed)
+    assert_close(found.probabilities[fixed].argmax(dim=1), labels[fixed])
+    assert_close(found.probabilities[fixed].amax(dim=1), torch.ones(20, dtype=torch.float64))
+
+
+def test_unlabelled_samples_get_what_the_witness_says_and_do_not_count():
+    witness, labels, _ = noisy_problem(200, 3, 0.2, 1.0)
+    with_gap = torch.cat([labels, torch.full((50,), -1)])
+    more = torch.cat([witness, witness[:50]])
+    found = stage.posterior(more, with_gap, nobody(with_gap))
+    assert_close(found.probabilities[200:], witness[:50])
+    alone = stage.posterior(witness, labels, nobody(labels))
+    assert found.noise_rate == pytest.approx(alone.noise_rate)
+    assert_close(found.transition, alone.transition)
+
+
+def test_blocks_of_rows_give_the_same_as_one_block(monkeypatch):
+    witness, labels, _ = noisy_problem(90, 5, 0.2, 1.0)
+    whole = stage.posterior(witness, labels, nobody(labels))
+    monkeypatch.setattr(stage, "BLOCK_ENTRIES", 35)
+    assert_close(stage.posterior(witness, labels, nobody(labels)).probabilities, whole.probabilities)
+
+
+def test_status_follows_label_confidence_and_given():
+    probabilities = torch.tensor([[0.9, 0.1], [0.1, 0.9], [0.6, 0.4], [0.4, 0.6], [0.95, 0.05], [0.2, 0.8]])
+    labels = torch.tensor([0, 0, 0, 0, -1, 0])
+    alone = torch.tensor([False, False, False, False, False, True])
+    decision = stage.decide(probabilities, labels, alone, review_below=0.7)
+    names = [stage.STATUS_NAMES[code] for code in decision.status]
+    assert names == ["kept", "corrected", "review", "review", "filled", "review"]
+    assert decision.labels.tolist() == [0, 1, 0, 1, 0, 0]
+    assert decision.runner_up.tolist() == [1, 0, 1, 0, 1, 1]
+    assert_close(decision.confidence, torch.tensor([0.9, 0.9, 0.6, 0.6, 0.95, 0.2]))
+
+
+def test_witness_error_is_three_times_the_disagreement():
+    graphs, net = torch.eye(4)[[0, 1, 2, 3]], torch.eye(4)[[0, 1, 2, 0]]
+    assert stage.witness_error(graphs, net) == pytest.approx(0.75)
+
+
+def test_a_witness_who_knows_nothing_is_uniform():
+    assert_close(
+        stage.as_distribution(torch.tensor([[0.0, 0.0], [1.0, 3.0]])), torch.tensor([[0.5, 0.5], [0.25, 0.75]])
+    )
+
+
+@for_any(st.floats(0.2, 5.0), st.integers(0, 5))
+def test_powers_of_a_witness_sharpen_it_and_keep_its_order(power, seed):
+    witness = torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(4), size=6))
+    sharpened = stage.weighted_product([witness], [power])
+    assert_close(sharpened.sum(dim=1), torch.ones(6, dtype=torch.float64))
+    expected = witness**power / (witness**power).sum(dim=1, keepdim=True)
+    assert_close(sharpened, expected, rtol=1e-4, atol=1e-5)
