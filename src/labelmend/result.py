@@ -94,7 +94,7 @@ class Correction:
             "review": self.count("review"),
             "filled": self.count("filled"),
             "confused_pairs": [
-                {"given": _plain(p.given), "corrected": _plain(p.corrected), "count": p.count}
+                {"given": plain_value(p.given), "corrected": plain_value(p.corrected), "count": p.count}
                 for p in self.confused_pairs()
             ],
             "seconds": round(self.seconds, 3),
@@ -108,7 +108,7 @@ class Correction:
         return save(self, Path(path), force)
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A JSON value for a class."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, str | int | float | bool) else str(value)

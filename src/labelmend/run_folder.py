@@ -45,7 +45,7 @@ from labelmend.decide import STATUS_NAMES
 from labelmend.errors import RunFolderError
 from labelmend.model import NetFactory, load_model
 from labelmend.records import RoundRecord
-from labelmend.result import Correction, _plain
+from labelmend.result import Correction, plain_value
 
 FORMAT, FORMAT_VERSION = "labelmend run", 1
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
@@ -138,7 +138,7 @@ def _write_all(result: Correction, folder: Path) -> None:
         **result.summary(),
         "noise_rate": float(result.noise_rate),  # not rounded, like the seconds
         "seconds": result.seconds,
-        "class_values": [_plain(value) for value in result.classes],
+        "class_values": [plain_value(value) for value in result.classes],
         "class_kind": result.classes.dtype.str if result.classes.dtype.kind in EXACT_KINDS else "object",
         "duplicates": result.duplicates,
     }
@@ -198,7 +198,7 @@ def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
 
 def _text(value: Any) -> str:
     """Text that every reader of UTF-8 accepts: half characters, as in names of damaged files, are spelled out."""
-    return str(_plain(value)).encode("utf-8", "backslashreplace").decode("utf-8")
+    return str(plain_value(value)).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _write_csv(rows: list[tuple[Any, ...]], path: Path) -> None:

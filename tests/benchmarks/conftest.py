@@ -8,11 +8,10 @@ from labelmend.benchmarks import datasets
 def few_trees(monkeypatch):
     """Forests of ten trees plant errors of the same kind in a fraction of the time."""
 
-    def forest_probabilities(features, labels, seed):
-        return datasets._forest(features, labels, seed, 10)
-
-    monkeypatch.setattr(datasets.noise, "forest_probabilities", forest_probabilities)
-    monkeypatch.setattr(datasets, "DEMO_TREES", 10)
+    whole = datasets.noise.forest_probabilities
+    monkeypatch.setattr(
+        datasets.noise, "forest_probabilities", lambda X, y, seed, n_trees=10: whole(X, y, seed, n_trees=10)
+    )
 
 
 @pytest.fixture

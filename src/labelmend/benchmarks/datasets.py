@@ -60,7 +60,7 @@ def clothes_with_errors(seed: int, n_rows: int | None = None) -> Dataset:
     source = clothes()
     pixels = source.pictures[:n_rows].reshape(len(source.pictures[:n_rows]), -1) / np.float32(255)
     true_labels = source.true_labels[:n_rows]
-    given = noise.confusing(true_labels, RATE, _forest(pixels, true_labels, seed, DEMO_TREES))
+    given = noise.confusing(true_labels, RATE, noise.forest_probabilities(pixels, true_labels, seed, DEMO_TREES))
     return Dataset(pixels, given, true_labels)
 
 
@@ -127,15 +127,6 @@ def _digits(seed: int, n_rows: int | None) -> tuple[FloatArray, IntArray]:
 @lru_cache(maxsize=16)
 def _digits_confusion(seed: int, n_rows: int | None) -> NDArray[np.float64]:
     return noise.forest_probabilities(*_digits(seed, n_rows), seed=seed)
-
-
-def _forest(features: FloatArray, labels: IntArray, seed: int, n_trees: int) -> NDArray[np.float64]:
-    """As `noise.forest_probabilities`, with fewer trees."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.model_selection import cross_val_predict
-
-    forest = RandomForestClassifier(n_estimators=n_trees, random_state=seed, n_jobs=-1)
-    return np.asarray(cross_val_predict(forest, features, labels, cv=5, method="predict_proba"))
 
 
 def _read(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:

@@ -87,12 +87,12 @@ def patch(labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Ge
     return noisy
 
 
-def forest_probabilities(features: ArrayLike, labels: ArrayLike, seed: int) -> NDArray[np.float64]:
-    """Out-of-fold random-forest probabilities on the true labels (200 trees, 5 folds), the measure of confusion."""
+def forest_probabilities(features: ArrayLike, labels: ArrayLike, seed: int, n_trees: int = 200) -> NDArray[np.float64]:
+    """Out-of-fold random-forest probabilities on the true labels (5 folds), the measure of confusion."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_predict
 
-    forest = RandomForestClassifier(n_estimators=200, random_state=seed, n_jobs=-1)
+    forest = RandomForestClassifier(n_estimators=n_trees, random_state=seed, n_jobs=-1)
     return np.asarray(cross_val_predict(forest, features, labels, cv=5, method="predict_proba"))
 
 
