@@ -509,3 +509,33 @@ def test_variants_are_not_all_the_same():
     # The first two change only the decision, not the nets; the third is the default.
     same = {name for name, found in tried.items() if torch.equal(found, plain)}
     assert same == {"every winning vote", "held-out nets", "branch loss smoothness"}
+
+
+def test_samples_no_label_reaches_are_left_alone_or_judged_by_the_net():
+    """Two far clusters; the second has one labelled row and unlabelled ones, and no neighbours with a label."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(40, 4)) + 6, rng.normal(size=(40, 4)) - 6])
+    labels: list[str | None] = ["a", "b"] * 20 + [None] * 40
+    for i in range(20):
+        rows[2 * i + 1] += [8, 0, 0, 0]
+    result = labelmend.correct(rows, labels, n_rounds=1, hidden=8, graph_k=3, warmup_passes=1)
+    assert set(result.status[40:]) == {"filled"}
+    assert set(result.labels[40:]) <= {"a", "b"}
+    assert np.isfinite(result.confidence).all()
+
+
+def test_the_paper_preset_takes_the_votes_and_still_says_how_probable_they_are():
+    rows, labels = labelmend_blobs()
+    result = labelmend.correct(rows, labels, preset="paper", n_rounds=2, hidden=16)
+    voted = np.asarray(result.votes.argmax(axis=1)).ravel()
+    assert (result.corrected_codes == voted).mean() > 0.95  # ties aside
+    assert 0 < result.confidence.min() < 1
+
+
+def labelmend_blobs():
+    rng = np.random.default_rng(1)
+    truth = np.arange(120) % 3
+    rows = rng.normal(size=(120, 4)) + 3 * np.eye(3, 4)[truth]
+    labels = truth.copy()
+    labels[:20] = (labels[:20] + 1) % 3
+    return rows, labels

@@ -96,7 +96,7 @@ def test_status_follows_label_confidence_and_given():
     probabilities = torch.tensor([[0.9, 0.1], [0.1, 0.9], [0.6, 0.4], [0.4, 0.6], [0.95, 0.05], [0.2, 0.8]])
     labels = torch.tensor([0, 0, 0, 0, -1, 0])
     alone = torch.tensor([False, False, False, False, False, True])
-    decision = stage.decide(probabilities, labels, alone, review_below=0.7)
+    decision = stage.decide(probabilities, probabilities.argmax(dim=1), labels, alone, review_below=0.7)
     names = [stage.STATUS_NAMES[code] for code in decision.status]
     assert names == ["kept", "corrected", "review", "review", "filled", "review"]
     assert decision.labels.tolist() == [0, 1, 0, 1, 0, 0]

@@ -143,7 +143,7 @@ def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> li
             f"{len(tiny)} class(es) have fewer than {config.min_class_size} samples and keep their labels, "
             f"for review: {', '.join(tiny[:5])}{', ...' if len(tiny) > 5 else ''}."
         )
-    elif small:
+    if small:
         notes.append(f"{small} class(es) have fewer samples than there are branches; some subsets go without them.")
     if duplicates:
         notes.append(
@@ -178,6 +178,8 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError("only cpu and cuda are supported")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"device must be usable here. Got {name!r}: {str(error).splitlines()[0]}") from error

@@ -43,7 +43,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Decision:
-    labels: Tensor  # (n,) argmax of the posterior
+    labels: Tensor  # (n,) argmax of the posterior, or the vote
     confidence: Tensor  # (n,) its probability
     runner_up: Tensor  # (n,) second class
     status: Tensor  # (n,) KEPT, CORRECTED, REVIEW or FILLED
@@ -105,10 +105,10 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
     return Posterior(probabilities, transition, noise_rate)
 
 
-def decide(probabilities: Tensor, given: Tensor, left_alone: Tensor, review_below: float) -> Decision:
-    """Labels and what became of them. `left_alone` samples keep their given label and are for review."""
+def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Tensor, review_below: float) -> Decision:
+    """What became of the labels: `labels` are the decided ones; `left_alone` samples keep theirs and are for review."""
     two = probabilities.topk(min(2, probabilities.shape[1]), dim=1)
-    labels = torch.where(left_alone, given, two.indices[:, 0])
+    labels = torch.where(left_alone, given, labels)
     runner_up = torch.where(labels == two.indices[:, 0], two.indices[:, -1], two.indices[:, 0])
     confidence = probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
     status = torch.where(labels == given, KEPT, CORRECTED)

@@ -5,6 +5,7 @@ The rates are those of two CPU cores with nothing else to do; the estimate is me
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from labelmend.config import RunConfig
@@ -14,7 +15,6 @@ START_SECONDS = 1.0  # to load torch
 PRODUCTS_PER_SECOND = 60e9  # multiply-adds of blocked matrix products, top-k included
 SPARSE_PER_SECOND = 4e9  # multiply-adds of sparse products, with the solver's vector work
 STEPS_PER_SECOND = 900.0  # training steps of a small net
-SOLVER_STEPS = 8
 EDGES_PER_NEIGHBOR = 1.6  # a graph of k neighbours made symmetric
 SOLVER_ENTRIES = 2**23  # the solver works on blocks of columns no larger than this
 
@@ -46,7 +46,8 @@ def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
     candidates = n_rows if n_rows <= config.exact_rows else min(n_rows, config.n_probe * n_rows**0.5)
     search = n_rows * candidates * ((config.hidden or 1) + 150) / PRODUCTS_PER_SECOND
     edges = n_rows * EDGES_PER_NEIGHBOR * (config.graph_k or 1)
-    solve = SOLVER_STEPS * edges * 2 * branches * n_classes / SPARSE_PER_SECOND
+    steps = 1 + math.log(2 / config.tolerance) * math.sqrt(1 / (1 - (config.alpha or 0.5))) / 2  # bound of CG
+    solve = steps * edges * 2 * branches * n_classes / SPARSE_PER_SECOND
     held_out = config.examinations * (branches - 1) * (config.held_out_passes or 0)
     passes = config.warmup_passes + 3 * rounds + held_out
     train = passes * n_rows / (config.batch_size or 1) / STEPS_PER_SECOND

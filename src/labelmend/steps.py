@@ -1,6 +1,6 @@
 """The steps of a round: each unpacks the configuration and calls a stage with plain numbers.
 
-`loop.py` says in which order; this file and that one are the only readers of `RunConfig` below the API.
+`loop.py` says in which order. Below the API, `RunConfig` is read here, there, and where the nets are made (`state.py`).
 """
 
 from __future__ import annotations
@@ -139,8 +139,10 @@ def propagate_all(
     subset_of = state.split.branch_of
     # An unlabelled sample belongs to no subset and starts nothing, even after a vote has filled it in.
     starts = [starting_rows(labels, subset_of, m) for labels in sources for m in range(config.n_branches)]
-    results = [
-        propagate(
+    labels, certainty, own, reports = [], [], [], []
+    held_out = torch.zeros_like(state.held_out)  # one n x C array, not one per graph
+    for graph in graphs:
+        found, report = propagate(
             graph.weights,
             starts,
             problem.n_classes,
@@ -149,16 +151,12 @@ def propagate_all(
             config.tolerance,
             config.max_iter,
         )
-        for graph in graphs
-    ]
-    parts = [suggestions for suggestions, _ in results]
-    reports = [report for _, report in results]
-    together = Suggestions(
-        labels=torch.cat([part.labels for part in parts], dim=1),
-        certainty=torch.cat([part.certainty for part in parts], dim=1),
-        own=torch.cat([part.own for part in parts], dim=1),
-        held_out=torch.stack([part.held_out for part in parts]).mean(dim=0),
-    )
+        labels.append(found.labels)
+        certainty.append(found.certainty)
+        own.append(found.own)
+        held_out.add_(found.held_out, alpha=1 / len(graphs))
+        reports.append(report)
+    together = Suggestions(torch.cat(labels, dim=1), torch.cat(certainty, dim=1), torch.cat(own, dim=1), held_out)
     worst = max(report.worst_residual for report in reports)
     return together, SolverReport(max(r.iterations for r in reports), worst, all(r.converged for r in reports))
 
@@ -186,6 +184,7 @@ def train_corrected(state: RoundState, problem: Problem, config: RunConfig, labe
         branches = [embed(net, problem.samples)[1].softmax(dim=1) for net in state.branch_nets]
         first = own if config.soft_source == "net" else F.one_hot(labels.clamp(min=0), problem.n_classes).to(own.dtype)
         targets.soft = soft_targets(first, branches, omega)
+        targets.soft[problem.trusted] = F.one_hot(labels[problem.trusted], problem.n_classes).to(own.dtype)
 
     def loss(net: nn.Module, x: Tensor, indices: Tensor) -> Tensor:
         return corrected_loss(
@@ -229,26 +228,31 @@ def _labelled(labels: Tensor) -> Tensor:
 def decide_labels(
     state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
 ) -> tuple[Posterior, Decision]:
-    """Witnesses who never saw the sample's own label, against the given label; see `decide.py`."""
+    """Witnesses who do not start from the sample's own label, against that label; see `decide.py`."""
     assert state.vote is not None
     given, trusted = problem.given_labels, problem.trusted
-    graphs = as_distribution(state.held_out)
-    net = embed(state.corrected_net, problem.samples)[1]
-    found = calibrated_posterior(graphs, witness_error(graphs, net), given, trusted)
+    net = embed(state.corrected_net, problem.samples)[1].softmax(dim=1)
+    reached = state.held_out.sum(dim=1) > 0
+    # Where no graph reaches an unlabelled sample, the net is the only witness; it never saw a label of it either.
+    graphs = torch.where((~reached & (given < 0)).unsqueeze(1), net, as_distribution(state.held_out))
+    error = witness_error(graphs[reached], net[reached])
+    del net
+    found = calibrated_posterior(graphs, error, given, trusted)
     answers: list[Tensor] = []
     for _ in range(config.examinations if config.held_out_passes else 0):
         decided = torch.where(trusted, given, found.probabilities.argmax(dim=1))
         answers = [*answers[-1:], examine(state, problem, make_net, config, decided)]
-        nets = torch.stack(answers).mean(dim=0)  # of the last two examinations: steadier, and better by 0.1 points
-        # The graphs count for less: what they know is mostly in the labels the nets learned from.
+        # The mean of the last two examinations is steadier, and better by 0.1 points. The graphs count for less: what
+        # they know is mostly in the labels the nets learned from.
+        nets = (answers[0] + answers[-1]) / 2
         found = posterior(weighted_product([nets, graphs], [1.0, 0.4]), given, trusted)
+    labels = found.probabilities.argmax(dim=1)
     if config.decide == "votes":
-        voted = F.one_hot(state.vote.labels.clamp(min=0), problem.n_classes).to(graphs.dtype)
-        nobody = (state.vote.labels < 0).unsqueeze(1)  # no label and no vote: what the graphs say, which is "anything"
-        found = Posterior(torch.where(nobody, graphs, voted), found.transition, found.noise_rate)
+        labels = torch.where(state.vote.labels >= 0, state.vote.labels, labels)
     sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
-    left_alone = (given >= 0) & (sizes[given.clamp(min=0)] < config.min_class_size) & ~trusted
-    return found, decide(found.probabilities, given, left_alone, config.review_below)
+    too_few = sizes[given.clamp(min=0)] < config.min_class_size
+    left_alone = (given >= 0) & ~trusted & (too_few | ~reached)
+    return found, decide(found.probabilities, labels, given, left_alone, config.review_below)
 
 
 def examine(

@@ -1,4 +1,4 @@
-"""Phase 3 of the paper (Sec. III-D): the majority label of all suggestions and its certainty, equations (6) to (8).
+"""Phase 3 of the paper (Sec. III-D): the majority label of all suggestions and its certainty, equations (6) and (7).
 
 Knows suggested labels and certainties; does not know graphs or nets.
 

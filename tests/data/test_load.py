@@ -380,3 +380,10 @@ def test_rows_without_ids_keep_their_positions_when_others_are_dropped(tmp_path)
 def test_a_table_without_bad_rows_stays_as_it_is(tmp_path):
     table = csv_table(tmp_path, "a,y\n1,u\n", "y")
     assert drop_bad_rows(table) is table
+
+
+def test_a_csv_column_of_measurements_is_refused_as_labels(tmp_path):
+    path = tmp_path / "prices.csv"
+    path.write_text("a,price\n" + "".join(f"{i},{1.5 + i % 3}\n" for i in range(12)), encoding="utf-8")
+    with pytest.raises(DataError, match="continuous"):
+        load_table(path, "price")

@@ -47,7 +47,7 @@ def read_labels(y: Any, missing: Any = None) -> Labels:
     if missing is not None:
         absent = absent | np.fromiter((value == missing for value in values), dtype=bool, count=len(values))
     present = values[~absent]
-    _refuse_continuous(present)
+    refuse_continuous(present)
     classes, inverse = _factorize(present)
     codes = np.full(len(values), MISSING, dtype=np.int64)
     codes[~absent] = inverse
@@ -211,7 +211,8 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating | np.datetime64) and bool(value != value)
 
 
-def _refuse_continuous(present: NDArray[Any]) -> None:
+def refuse_continuous(present: NDArray[Any]) -> None:
+    """Refuse numbers that are not whole: they measure something, they do not name a class."""
     if present.dtype == object:
         present = np.array([value for value in present if isinstance(value, float | np.floating)], dtype=float)
     if present.dtype.kind == "c":

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.data.features import NAMED, bad_rows
+from labelmend.data.labels import refuse_continuous
 from labelmend.errors import DataError, MissingExtraError
 
 CHUNK_ROWS = 10_000
@@ -264,6 +265,9 @@ def _read_csv(path: Path, columns: _Columns) -> Table:
         raise DataError(f"{path} must hold rows below its header. It has none.")
     taken = {name: _objects(values) for name, values in zip(special, zip(*text, strict=True), strict=True)}
     table = columns.table(np.concatenate(chunks), taken, names, notes)
+    numbers = _numbers_or_none([label for label in table.labels if label])
+    if numbers is not None:
+        refuse_continuous(numbers[~np.isnan(numbers)])
     return replace(table, labels=_objects([label or None for label in table.labels]))
 
 

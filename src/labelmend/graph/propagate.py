@@ -1,4 +1,4 @@
-"""Phase 2 of the paper (Sec. III-C): label propagation on one graph, equations (4), (5) and (9).
+"""Phase 2 of the paper (Sec. III-C): label propagation on one graph, equations (4), (5) and (8).
 
 Knows a normalised graph and starting labels; does not know nets, features or how votes are counted.
 
@@ -75,6 +75,7 @@ def propagate(
     best = torch.zeros(n, s, dtype=dtype, device=device)
     labels = torch.full((n, s), ABSTAIN, dtype=torch.long, device=device)
     negentropy = torch.zeros(n, s, dtype=dtype, device=device)
+    mass = torch.zeros(n, s, dtype=dtype, device=device)  # 1, but for what the solver leaves open
     held_out = torch.zeros(n, n_classes, dtype=dtype, device=device)
     iterations, worst = solved.iterations, float(solved.residual.max())
     block = max(1, min(n_classes, BLOCK_ENTRIES // (n * s)))
@@ -92,8 +93,10 @@ def propagate(
         labels = torch.where(top.values > best, top.indices + first, labels)
         best = torch.maximum(best, top.values)
         negentropy += torch.special.xlogy(shares, shares).sum(dim=2)
+        mass += shares.sum(dim=2)
         held_out[:, first : first + width] = (shares * ~own.unsqueeze(2)).sum(dim=1)
-    certainty = torch.where(labels >= 0, (1 + negentropy / math.log(n_classes)).clamp(0, 1), 0.0)
+    entropy = mass.clamp(min=torch.finfo(dtype).tiny).log() - negentropy / mass.clamp(min=torch.finfo(dtype).tiny)
+    certainty = torch.where(labels >= 0, (1 - entropy / math.log(n_classes)).clamp(0, 1), 0.0)
     held_out /= held_out.sum(dim=1, keepdim=True).clamp(min=torch.finfo(dtype).tiny)
     return Suggestions(labels, certainty, own, held_out), SolverReport(iterations, worst, worst <= tolerance)
 
