@@ -27,8 +27,8 @@ def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_d
 def threads_for(nets: Sequence[nn.Module], batch_size: int) -> Iterator[None]:
     """One CPU thread while small nets are trained.
 
-    Their steps are too short to share: two threads were no faster on an idle machine, and twenty times slower on a
-    busy one, where each step waits for the slower of the two.
+    Their steps are too short to share, and on a busy machine each step waits for the slower of two threads: training
+    was seen to take twenty times as long there.
     """
     weights = sum(p.numel() for net in nets for p in net.parameters())
     before = torch.get_num_threads()
