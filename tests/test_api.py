@@ -259,6 +259,24 @@ def test_what_is_no_mask_is_refused(trusted):
         quick(X, y, trusted=trusted)
 
 
+def test_fine_tuning_moves_the_model_towards_the_trusted_labels_and_leaves_the_correction_alone():
+    X, truth = blobs(n=90)
+    given, wrong = plant(truth, 0.1)
+    trusted = np.isin(np.arange(90), wrong[:3])  # certainly these labels, though they look like others
+    plain = quick(X, given, trusted=trusted)
+    tuned = quick(X, given, trusted=trusted, fine_tune_passes=20)
+    np.testing.assert_array_equal(tuned.labels, plain.labels)
+    rows, places = X[trusted], np.searchsorted(plain.classes, given[trusted])
+    before, after = (result.model.predict_proba(rows)[np.arange(3), places] for result in (plain, tuned))
+    assert (after > before).all()
+
+
+def test_fine_tuning_without_trusted_samples_is_refused():
+    X, y = blobs()
+    with pytest.raises(ConfigError, match=r"fine_tune_passes needs trusted samples"):
+        quick(X, y, fine_tune_passes=1)
+
+
 def test_a_trusted_row_needs_a_label():
     X, y = blobs()
     with pytest.raises(DataError, match=r"trusted rows must have a label\. Row 2 has none"):

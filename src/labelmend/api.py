@@ -55,6 +55,8 @@ def correct(
     began = time.perf_counter()
     config = make_config(preset, **parameters)
     matrix, labels, certain = read(X, y, trusted, missing)
+    if config.fine_tune_passes and not certain.any():
+        raise ConfigError("fine_tune_passes needs trusted samples to learn from. Got none; mark some with trusted=.")
     names = np.arange(len(labels.codes)) if ids is None else _read_ids(ids, len(labels.codes))
     duplicates = conflicting_duplicates(matrix, labels.codes)
     notes = notice(labels, duplicates, config)

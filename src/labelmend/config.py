@@ -63,6 +63,9 @@ class RunConfig:
     )
     soft_ce_factor: float = _option(1.0, "factor of cross entropy on soft labels", minimum=0)
     soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels", minimum=0)
+    fine_tune_passes: int = _option(
+        0, "passes of the corrected-label branch over the trusted samples alone, after the last round", minimum=0
+    )
     # Graphs and votes
     graph_k: int | None = _option(
         None, "neighbours; follows the data: rows per class / 12, between 5 and 32", minimum=1
@@ -90,6 +93,7 @@ class RunConfig:
         "passes of the nets that judge samples they have not seen; follows the data: 0, or 6 above 12,000 rows",
         minimum=0,
     )
+    held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
     examinations: int = _option(3, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)

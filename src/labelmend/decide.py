@@ -94,12 +94,14 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
     transition = _transition(counts)
     probabilities = torch.empty_like(witness)
     for _ in range(n_passes):
-        counts = torch.zeros_like(counts)
+        counts_by_given = torch.zeros_like(counts)
+        likelihood = transition.T.to(witness.dtype).contiguous()
         for rows in blocks:
-            probabilities[rows] = _posterior_rows(witness[rows], given[rows], fixed[rows], transition)
-            known = rows[labelled[rows]]
-            counts.index_add_(1, given[known], probabilities[known].T.to(counts.dtype))
-        transition = _transition(counts)
+            found = _posterior_rows(witness[rows], given[rows], fixed[rows], likelihood)
+            probabilities[rows] = found
+            known = labelled[rows]
+            counts_by_given.index_add_(0, given[rows][known], found[known].to(counts.dtype))
+        transition = _transition(counts_by_given.T)
     agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]
     noise_rate = 1 - float(agree.double().mean()) if len(agree) else 0.0
     return Posterior(probabilities, transition, noise_rate)
@@ -117,12 +119,14 @@ def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Ten
     return Decision(labels, confidence, runner_up, status)
 
 
-def _posterior_rows(witness: Tensor, given: Tensor, fixed: Tensor, transition: Tensor) -> Tensor:
-    likelihood = transition.to(witness.dtype)[:, given.clamp(min=0)].T
-    joint = torch.where((given >= 0).unsqueeze(1), witness * likelihood, witness)
-    joint = joint / joint.sum(dim=1, keepdim=True).clamp(min=torch.finfo(joint.dtype).tiny)
-    certain = torch.zeros_like(joint).scatter_(1, given.clamp(min=0).unsqueeze(1), 1.0)
-    return torch.where(fixed.unsqueeze(1), certain, joint)
+def _posterior_rows(witness: Tensor, given: Tensor, fixed: Tensor, likelihood: Tensor) -> Tensor:
+    """`likelihood` is T transposed: one row per given label."""
+    joint = likelihood[given.clamp(min=0)]
+    joint[given < 0] = 1.0
+    joint.mul_(witness)
+    joint.div_(joint.sum(dim=1, keepdim=True).clamp_(min=torch.finfo(joint.dtype).tiny))
+    joint[fixed] = torch.nn.functional.one_hot(given[fixed], witness.shape[1]).to(joint.dtype)
+    return joint
 
 
 def _transition(counts: Tensor) -> Tensor:

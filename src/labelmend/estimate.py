@@ -48,7 +48,7 @@ def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
     edges = n_rows * EDGES_PER_NEIGHBOR * (config.graph_k or 1)
     steps = 1 + math.log(2 / config.tolerance) * math.sqrt(1 / (1 - (config.alpha or 0.5))) / 2  # bound of CG
     solve = steps * edges * 2 * branches * n_classes / SPARSE_PER_SECOND
-    held_out = config.examinations * (branches - 1) * (config.held_out_passes or 0)
+    held_out = config.examinations * (config.held_out_folds - 1) * (config.held_out_passes or 0)
     passes = config.warmup_passes + 3 * rounds + held_out
     train = passes * n_rows / (config.batch_size or 1) / STEPS_PER_SECOND
     return START_SECONDS + rounds * branches * (search + solve) + train

@@ -40,6 +40,9 @@ def run(
     play_rounds(state, problem, config, engine, callback, progress)
     progress("decide")
     posterior, decision = steps.decide_labels(state, problem, make_net, config)
+    if config.fine_tune_passes:
+        progress("fine-tune")
+        steps.fine_tune(state, problem, config)
     return state, posterior, decision
 
 

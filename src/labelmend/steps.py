@@ -38,6 +38,7 @@ from labelmend.training.targets import CorrectedTargets, corrected_loss, soft_ta
 from labelmend.vote import Vote, vote
 
 NEAREST = 10
+FINE_TUNE_RATE = 0.1  # share of the learning rate: the net is trained already
 
 
 def warm_up(state: RoundState, problem: Problem, config: RunConfig) -> None:
@@ -221,6 +222,21 @@ def train_noisy(state: RoundState, problem: Problem, config: RunConfig, labels: 
     )
 
 
+def fine_tune(state: RoundState, problem: Problem, config: RunConfig) -> None:
+    """The paper's hybrid setting: the deployed net learns from the trusted samples alone, gently, at the end."""
+    given = problem.given_labels
+    optimizer = sgd(state.corrected_net.parameters(), FINE_TUNE_RATE * config.lr, config.momentum, config.weight_decay)
+
+    def loss(net: nn.Module, x: Tensor, indices: Tensor) -> Tensor:
+        return F.cross_entropy(net(x)[1], given[indices])
+
+    trusted = torch.nonzero(problem.trusted).squeeze(1)
+    for _ in range(config.fine_tune_passes):
+        train_pass(
+            state.corrected_net, optimizer, problem.samples, trusted, config.batch_size or 1, loss, state.generator
+        )
+
+
 def _labelled(labels: Tensor) -> Tensor:
     return torch.nonzero(labels >= 0).squeeze(1)
 
@@ -258,10 +274,10 @@ def decide_labels(
 def examine(
     state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig, labels: Tensor
 ) -> Tensor:
-    folds = torch.randint(config.n_branches, labels.shape, generator=state.generator).to(labels.device)
+    folds = torch.randint(config.held_out_folds, labels.shape, generator=state.generator).to(labels.device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        nets = [make_net().to(labels.device) for _ in range(config.n_branches)]
+        nets = [make_net().to(labels.device) for _ in range(config.held_out_folds)]
     return held_out_probabilities(
         nets,
         problem.samples,

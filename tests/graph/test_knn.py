@@ -135,3 +135,13 @@ def test_duplicates_in_cells_are_neighbours_of_each_other():
     rows = random_rows(30).repeat(2, 1)
     found = cell_neighbors(rows, cells_of(rows, n_probe=2), 1)
     assert found.indices.squeeze(1).tolist() == [*range(30, 60), *range(30)]
+
+
+@pytest.mark.parametrize(("width", "k"), [(20, 3), (200, 3), (203, 12), (1000, 32)])
+def test_the_largest_values_are_those_of_topk(width, k):
+    values = torch.rand(7, width, generator=torch.Generator().manual_seed(width))
+    values[:, -2] = 2.0  # among the columns that fill no group
+    found, columns = knn.largest(values, k)
+    torch.testing.assert_close(found, values.topk(k, dim=1).values, rtol=0, atol=0)
+    torch.testing.assert_close(values.gather(1, columns), found, rtol=0, atol=0)
+    assert all(len(set(row)) == k for row in columns.tolist())

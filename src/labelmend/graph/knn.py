@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 BLOCK_ENTRIES = 2**24  # similarities held at once: 64 MiB of float32
+GROUP = 8  # columns a group in `largest`; 4 and 16 are slower
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,29 @@ def exact_neighbors(rows: Tensor, k: int) -> Neighbors:
     for queries in everything.split(block):
         similarity = rows[queries] @ rows.T
         similarity[torch.arange(len(queries), device=rows.device), queries] = -torch.inf
-        best = similarity.topk(k, dim=1)
-        indices[queries], similarities[queries] = best.indices, best.values
+        similarities[queries], indices[queries] = largest(similarity, k)
     return Neighbors(indices, similarities)
+
+
+def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest values of every row and where they are, largest first; `topk`, in half the time on a CPU.
+
+    Columns are dealt into groups: the k largest lie in the k groups with the largest maxima, so only those are sorted.
+    """
+    n, width = values.shape
+    n_groups = width // GROUP
+    if n_groups <= 2 * k or values.is_cuda:
+        plain = values.topk(k, dim=1)
+        return plain.values, plain.indices
+    grouped = n_groups * GROUP
+    maxima = values[:, :grouped].unflatten(1, (GROUP, n_groups)).amax(dim=1)
+    winners = maxima.topk(k, dim=1, sorted=False).indices
+    offsets = torch.arange(0, grouped, n_groups, device=values.device)
+    columns = (winners.unsqueeze(1) + offsets.view(1, -1, 1)).flatten(1)
+    rest = torch.arange(grouped, width, device=values.device).expand(n, -1)
+    columns = torch.cat([columns, rest], dim=1)
+    best = values.gather(1, columns).topk(k, dim=1)
+    return best.values, columns.gather(1, best.indices)
 
 
 def make_cells(rows: Tensor, n_probe: int, generator: torch.Generator, n_passes: int = 4) -> Cells:
@@ -96,8 +117,8 @@ def cell_neighbors(rows: Tensor, cells: Cells, k: int) -> Neighbors:
             similarity = in_order[cell][start : start + step] @ candidate_rows.T
             # The queries are the first candidates, in the same order: the shifted diagonal is the sample itself.
             similarity[torch.arange(len(part)), torch.arange(start, start + len(part))] = -torch.inf
-            best = similarity.topk(k, dim=1)
-            indices[part], similarities[part] = candidates[best.indices], best.values
+            similarities[part], best = largest(similarity, k)
+            indices[part] = candidates[best]
     return Neighbors(indices, similarities)
 
 
