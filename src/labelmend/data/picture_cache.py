@@ -1,0 +1,259 @@
+"""All pictures as one array of pixels, decoded once into a file and mapped from there.
+
+Knows pixels and files; does not know labels. In the cache folder:
+
+    KEY.npy        uint8 pixels (readable pictures, height, width, 3); KEY is a hash of contents and size
+    KEY.json       how many pictures there were, and which could not be read and why
+    contents.json  hashes of files seen before
+
+Each is written as .NAME.*.partial, flushed and renamed, the .npy last: it is whole or absent. What a killed run leaves
+under such a name is never read and may be deleted. Memory holds a few pictures per core, whatever their number.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelmend.data.picture_contents import Contents
+from labelmend.data.picture_pixels import Unreadable, quiet, read_pixels, read_size, reasons, require_pillow
+from labelmend.data.picture_set import Pictures
+from labelmend.errors import ConfigError, DataError, LabelmendError
+
+DECODER = 1  # a change in how pixels are made is a new number, and old caches are not used
+HEADER_BYTES = 128
+AHEAD = 4  # pictures per core that are decoded before the first of them is written
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DecodedPictures:
+    pixels: NDArray[np.uint8]  # (readable pictures, height, width, 3), read-only
+    readable: NDArray[np.int64]  # their positions in `Pictures`
+    unreadable: dict[int, str]  # position -> reason
+    fingerprint: str  # SHA-256 of contents and size
+
+
+def decode(
+    pictures: Pictures, size: int | tuple[int, int] | None, cache: Path, progress: Callable[[str], None]
+) -> DecodedPictures:
+    """Pixels of all readable pictures at `size`, (height, width) or one number for both; None: the size they share."""
+    wanted = _check_size(size)
+    sources = pictures.sources
+    if isinstance(sources, np.ndarray) and wanted in (None, sources.shape[1:3]):
+        return _as_they_are(sources)
+    require_pillow()
+    with quiet():
+        wanted = wanted or _shared_size(pictures)
+        key = _key(pictures, wanted, cache, progress)
+        target = Path(cache) / f"{key}.npy"
+        found = _load(target, len(pictures), wanted)
+        if found is None:
+            _write(pictures, wanted, target, progress)
+            found = _load(target, len(pictures), wanted)
+    if found is None:
+        raise LabelmendError(f"the cache must be left alone while it is used. {target} was changed; run again.")
+    return found
+
+
+def native_size(pictures: Pictures) -> tuple[int, int] | None:
+    """(height, width) if all pictures whose headers can be read share it, else None."""
+    if isinstance(pictures.sources, np.ndarray):
+        return pictures.sources.shape[1], pictures.sources.shape[2]
+    require_pillow()
+    shared = None
+    with quiet(), closing(_in_order(lambda place: _try(read_size, pictures, place), len(pictures))) as sizes:
+        for size in sizes:
+            if isinstance(size, str):
+                continue
+            if shared not in (None, size):
+                return None
+            shared = size
+    return shared
+
+
+def _shared_size(pictures: Pictures) -> tuple[int, int]:
+    size = native_size(pictures)
+    if size is None:
+        raise DataError("pictures must share one size where none is asked for. They differ, or none can be read.")
+    return size
+
+
+def _check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    sides = size if isinstance(size, tuple) else (size, size)
+    if len(sides) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in sides):
+        raise ConfigError(f"size must be a number of pixels above 0, or (height, width). Got {size!r} instead.")
+    return int(sides[0]), int(sides[1])
+
+
+def _as_they_are(array: NDArray[np.uint8]) -> DecodedPictures:
+    colours = array.reshape(*array.shape[:3], -1)
+    pixels = np.ascontiguousarray(np.broadcast_to(colours, (*array.shape[:3], 3)))
+    pixels.flags.writeable = False
+    digest = hashlib.sha256(f"{DECODER} {pixels.shape}".encode())
+    digest.update(pixels.data)
+    return DecodedPictures(pixels, np.arange(len(array)), {}, digest.hexdigest())
+
+
+def _key(pictures: Pictures, size: tuple[int, int], cache: Path, progress: Callable[[str], None]) -> str:
+    """Contents in their order, size, and what decodes: another Pillow may read more formats, or other pixels."""
+    import PIL
+
+    with _clear_errors(cache):
+        Path(cache).mkdir(parents=True, exist_ok=True)
+        contents = Contents(Path(cache))
+        digest = hashlib.sha256(f"{DECODER} {PIL.__version__} {size[0]}x{size[1]}".encode())
+        tell = _Counter("checking pictures", len(pictures), progress)
+        with closing(_in_order(lambda place: _try(contents.hash, pictures, place), len(pictures))) as hashes:
+            for content in hashes:
+                digest.update(b"\n" + content.encode("utf-8", "backslashreplace"))
+                tell.one_more()
+        contents.save()
+    return digest.hexdigest()
+
+
+def _load(target: Path, n: int, size: tuple[int, int]) -> DecodedPictures | None:
+    """What an earlier call wrote; None where that is missing or damaged."""
+    try:
+        about = json.loads(target.with_suffix(".json").read_bytes())
+        unreadable = {int(place): str(why) for place, why in about["unreadable"].items()}
+        pixels = np.load(target, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):
+        return None
+    readable = np.setdiff1d(np.arange(n), list(unreadable))
+    if about.get("pictures") != n or pixels.shape != (len(readable), *size, 3):
+        return None
+    return DecodedPictures(pixels, readable, unreadable, target.stem)
+
+
+def _write(pictures: Pictures, size: tuple[int, int], target: Path, progress: Callable[[str], None]) -> None:
+    token = secrets.token_hex(4)
+    about, partial = (target.with_name(f".{target.stem}.{token}.{kind}.partial") for kind in ("json", "npy"))
+    with _clear_errors(target.parent):
+        try:
+            _refuse_full(target.parent, len(pictures) * size[0] * size[1] * 3)
+            with partial.open("wb") as file:
+                unreadable = _write_pixels(pictures, size, file, progress)
+                _flush(file)
+            with about.open("w", encoding="utf-8") as text:
+                json.dump({"pictures": len(pictures), "unreadable": unreadable}, text)
+                _flush(text)
+            about.replace(target.with_suffix(".json"))
+            partial.replace(target)
+        finally:
+            about.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
+
+
+def _write_pixels(
+    pictures: Pictures, size: tuple[int, int], file: IO[bytes], progress: Callable[[str], None]
+) -> dict[int, str]:
+    """An .npy written from front to back; a full disk is then an error, where a mapped file would end the process."""
+    unreadable: dict[int, str] = {}
+    file.write(bytes(HEADER_BYTES))
+    tell = _Counter("decoding pictures", len(pictures), progress)
+
+    def one(place: int) -> NDArray[np.uint8] | str:
+        return _try(lambda source: read_pixels(source, size), pictures, place)
+
+    with closing(_in_order(one, len(pictures))) as decoded:
+        for place, pixels in enumerate(decoded):
+            if isinstance(pixels, str):
+                unreadable[place] = pixels
+            else:
+                file.write(pixels.data)
+            tell.one_more()
+    if len(unreadable) == len(pictures):
+        raise DataError(f"at least one picture must be readable. None is; {pictures.ids[0]}: {unreadable[0]}.")
+    file.seek(0)
+    file.write(_npy_header((len(pictures) - len(unreadable), *size, 3)))
+    return unreadable
+
+
+def _npy_header(shape: tuple[int, ...]) -> bytes:
+    """Of one length whatever the shape: how many pictures are readable is known at the end."""
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(HEADER_BYTES - 11) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("ascii")
+
+
+def _try(read: Callable[..., T], pictures: Pictures, place: int) -> T | str:
+    try:
+        with reasons(None):
+            source = pictures.sources[place]
+        return read(source)
+    except Unreadable as error:
+        return str(error)
+
+
+def _in_order(work: Callable[[int], T], n: int) -> Generator[T, None, None]:
+    """work(0), work(1), ...: done by threads, a bounded number ahead. Pillow and hashing let other threads run."""
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="labelmend-pictures")
+    waiting: deque[Future[T]] = deque()
+    try:
+        for place in range(n):
+            waiting.append(pool.submit(work, place))
+            if len(waiting) >= AHEAD * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Counter:
+    """Says how far it is, at most once a second."""
+
+    def __init__(self, what: str, n: int, progress: Callable[[str], None]) -> None:
+        self.what, self.n, self.progress = what, n, progress
+        self.done, self.told = 0, time.monotonic()
+        progress(f"{what} (0 of {n:,})")
+
+    def one_more(self) -> None:
+        self.done += 1
+        if time.monotonic() - self.told > 1:
+            self.told = time.monotonic()
+            self.progress(f"{self.what} ({self.done:,} of {self.n:,})")
+
+
+def _flush(file: IO[bytes] | IO[str]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _refuse_full(folder: Path, n_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < n_bytes:
+        raise LabelmendError(
+            f"the cache {folder} must have room for {n_bytes / 1e9:.1f} GB. There are {free / 1e9:.1f} GB free; make "
+            "room, choose another folder for it, or a smaller size."
+        )
+
+
+@contextmanager
+def _clear_errors(folder: Path) -> Iterator[None]:
+    """An error of the disk, as an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "The disk is full; make room, or choose another folder." if full else f"Got: {error.strerror or error}."
+        raise LabelmendError(f"the cache {folder} must be a folder one can write to. {why}") from error

@@ -1,0 +1,244 @@
+"""Pictures listed in rows: .csv and .parquet tables, datasets saved by Hugging Face's library, .npz arrays.
+
+Knows columns; does not open a picture. A saved dataset is Arrow files beside a description, which pyarrow reads: the
+library that wrote it is not needed. Nothing in a file is executed.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelmend.data.labels import refuse_continuous
+from labelmend.data.load import (
+    UNREADABLE,
+    _Columns,
+    _marks,
+    _not_plain_arrays,
+    _numbers_or_none,
+    _objects,
+    _separator,
+    _text,
+    _whole_rows,
+)
+from labelmend.data.picture_set import Pictures, Source, row_numbers, spelled, unique_or_rows
+from labelmend.errors import DataError, MissingExtraError
+
+PICTURE_COLUMNS = ("path", "image", "file_name", "filename", "file", "img")
+PICTURE_ARRAYS = ("images", "x", "X", "image", "pixels")
+LABEL_NAMES = ("label", "labels", "y")
+STATE, SPLITS, INFO = "state.json", "dataset_dict.json", "dataset_info.json"  # what save_to_disk writes
+
+
+def read_table(path: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
+    """A table with a column of paths, which start at the table, or of encoded pictures, as Hugging Face writes them."""
+    if path.suffix.lower() == ".csv":
+        columns, values = _read_csv(path, labels, ids, trusted)
+        return _from_columns(columns, values, _paths(path.parent, values[_picture(columns)]), ids is not None)
+    pyarrow = _pyarrow(path)
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(f"{path} must be a Parquet file. Could not read it: {error}") from error
+    about = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
+    return _from_arrow(table, about.get("info", {}).get("features", {}), path.parent, labels, ids, trusted)
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    return (folder / STATE).is_file() or (folder / SPLITS).is_file()
+
+
+def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
+    """A dataset saved with `save_to_disk`; of several splits the one named train."""
+    pyarrow = _pyarrow(folder)
+    try:
+        root, notes = _split(folder)
+        files = [root / part["filename"] for part in json.loads((root / STATE).read_bytes())["_data_files"]]
+        features = json.loads((root / INFO).read_bytes()).get("features") or {}
+        tables = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(file))).read_all() for file in files]
+        table = pyarrow.concat_tables(tables)
+    except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{folder} must be a dataset saved with save_to_disk. It is damaged: {error}.") from error
+    pictures = _from_arrow(table, features, root, labels, ids, trusted)
+    pictures.notes.extend(notes)
+    return pictures
+
+
+def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            columns = _choose(archive.files, "array", PICTURE_ARRAYS, labels, ids, trusted)
+            arrays = {name: _text(archive[name]) for name in (_picture(columns), *columns.special())}
+    except DataError:
+        raise
+    except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
+        raise DataError(_not_plain_arrays(path)) from error
+    pixels = _check_pixels(arrays[_picture(columns)], _picture(columns))
+    columns_of_one = {name: a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for name, a in arrays.items()}
+    for name in columns.special():
+        if columns_of_one[name].shape != (len(pixels),):
+            raise DataError(
+                f"the array {name!r} must hold one value per picture ({len(pixels)}). "
+                f"Got shape {arrays[name].shape} instead."
+            )
+    values = {name: columns_of_one[name].tolist() for name in columns.special()}
+    return _from_columns(columns, values, pixels, ids is not None)
+
+
+def _read_csv(
+    path: Path, labels: str | None, ids: str | None, trusted: str | None
+) -> tuple[_Columns, dict[str, list[Any]]]:
+    """Labels, ids and paths stay the text that is in the file; an empty label is a missing one."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            separator = _separator(file.readline())
+            file.seek(0)
+            rows = csv.reader(file, delimiter=separator, strict=True)
+            header = next(rows, [])
+            columns = _choose(header, "column", PICTURE_COLUMNS, labels, ids, trusted)
+            names = list(dict.fromkeys([_picture(columns), *columns.special()]))
+            places = [header.index(name) for name in names]
+            cells = [[row[place] for place in places] for row in _whole_rows(rows, len(header))]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path} must be a CSV file in UTF-8 with a header line. Could not read it: {error}."
+        ) from error
+    if not cells:
+        raise DataError(f"{path} must hold rows below its header. It has none.")
+    values = {name: [row[place] for row in cells] for place, name in enumerate(names)}
+    given = [label for label in values[columns.labels] if label]
+    numbers = _numbers_or_none(given)
+    if numbers is not None:
+        refuse_continuous(numbers[~np.isnan(numbers)])
+    return columns, values
+
+
+def _from_arrow(
+    table: Any, features: dict[str, Any], folder: Path, labels: str | None, ids: str | None, trusted: str | None
+) -> Pictures:
+    columns = _choose(table.column_names, "column", PICTURE_COLUMNS, labels, ids, trusted)
+    values = {name: table.column(name).to_pylist() for name in columns.special()}
+    names = features.get(columns.labels, {})
+    if isinstance(names, dict) and names.get("_type") == "ClassLabel" and names.get("names"):
+        known = names["names"]
+        values[columns.labels] = [
+            known[code] if code is not None and 0 <= code < len(known) else None for code in values[columns.labels]
+        ]
+    pictures = table.column(_picture(columns))
+    kind = pictures.type
+    if str(kind) in ("string", "large_string"):
+        values[_picture(columns)] = pictures.to_pylist()
+        return _from_columns(columns, values, _paths(folder, values[_picture(columns)]), ids is not None)
+    if not hasattr(kind, "fields") or {"bytes", "path"} - {kind.field(i).name for i in range(kind.num_fields)}:
+        raise DataError(
+            f"the column {_picture(columns)!r} must hold paths, or pictures as Hugging Face's Image feature. "
+            f"Got {kind} instead."
+        )
+    return _from_columns(columns, values, _EncodedRows(pictures, folder), ids is not None)
+
+
+class _EncodedRows:
+    """Encoded pictures in an Arrow column, fetched one by one: the file stays on disk."""
+
+    def __init__(self, column: Any, folder: Path) -> None:
+        self.column, self.folder = column, folder
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, place: int, /) -> Source:
+        row: dict[str, Any] = self.column[place].as_py() or {}
+        if row.get("bytes") is not None:
+            return bytes(row["bytes"])
+        return self.folder / row["path"] if row.get("path") else None
+
+
+def _from_columns(columns: _Columns, values: dict[str, list[Any]], sources: Any, ids_named: bool) -> Pictures:
+    n = len(sources)
+    names, notes = row_numbers(n), list[str]()
+    if columns.ids is not None and ids_named:
+        names = np.array([spelled(str(value)) for value in values[columns.ids]], dtype=np.str_)
+    elif columns.ids is not None:
+        names, notes = unique_or_rows(values[columns.ids])
+    elif _picture(columns) in values:
+        names, notes = unique_or_rows(values[_picture(columns)])
+    given = [None if label is None or label == "" or label != label else label for label in values[columns.labels]]
+    trusted = _marks(_objects(values[columns.trusted]), columns.trusted) if columns.trusted else None
+    return Pictures(names, given, trusted, sources, notes)
+
+
+def _choose(
+    available: Sequence[str],
+    kind: str,
+    pictures: tuple[str, ...],
+    labels: str | None,
+    ids: str | None,
+    trusted: str | None,
+) -> _Columns:
+    """The columns by their roles: the names that were given, else the usual ones. The pictures are the features."""
+    available = list(available)
+
+    def first(names: tuple[str, ...]) -> str | None:
+        return next((name for name in names if name in available), None)
+
+    columns = _Columns(
+        labels or first(LABEL_NAMES) or LABEL_NAMES[0],
+        ids or first(("id", "ids")),
+        trusted or first(("trusted",)),
+        first(pictures) or pictures[0],
+        (),
+    )
+    columns.require(available, kind)
+    return columns
+
+
+def _picture(columns: _Columns) -> str:
+    assert columns.features is not None
+    return columns.features
+
+
+def _paths(folder: Path, cells: Sequence[str | None]) -> list[Path | None]:
+    return [folder / cell if cell else None for cell in cells]
+
+
+def _check_pixels(pixels: NDArray[Any], name: str) -> NDArray[np.uint8]:
+    shape = pixels.shape
+    if pixels.dtype == np.uint8 and 0 not in shape and (len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))):
+        return pixels
+    first = len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
+    hint = " Put the channels last: array.transpose(0, 2, 3, 1)." if first else ""
+    raise DataError(
+        f"the array {name!r} must hold pictures as uint8 of shape (N, H, W), (N, H, W, 1) or (N, H, W, 3). "
+        f"Got {pixels.dtype} of shape {shape} instead.{hint}"
+    )
+
+
+def _split(folder: Path) -> tuple[Path, list[str]]:
+    if (folder / STATE).is_file():
+        return folder, []
+    splits = json.loads((folder / SPLITS).read_bytes())["splits"]
+    taken = "train" if "train" in splits or not splits else splits[0]
+    if taken not in splits or (taken != "train" and len(splits) > 1):
+        raise DataError(
+            f"{folder} must have a split named 'train'. It has {', '.join(splits) or 'none'}; give the folder of one."
+        )
+    left = [name for name in splits if name != taken]
+    return folder / taken, [f"took the split {taken!r}; left out {', '.join(left)}"] if left else []
+
+
+def _pyarrow(path: Path) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError(f"reading {path.name} needs pyarrow", "tables") from None
+    return pyarrow
