@@ -433,6 +433,11 @@ def test_a_large_picture_below_the_limit_warns_nobody(tmp_path):
         picture_pixels.read_size(png_of_size(13_400, 13_400))
 
 
+def test_the_limit_holds_where_pillow_was_told_to_have_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
+    assert reason_of(tmp_path, png_of_size(13_400, 13_400)) == "it has more than 178 million pixels"
+
+
 def test_odd_files_are_not_opened(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "folder.jpg").mkdir()
