@@ -14,7 +14,7 @@ from torch import nn
 
 from labelmend import feature_cache
 from labelmend.backbone_features import backbone_features, cache_key
-from labelmend.errors import ConfigError, DataError, RunFolderError
+from labelmend.errors import CacheError, ConfigError, DataError
 from labelmend.feature_cache import FeatureCache
 from labelmend.nets.backbone import Backbone
 
@@ -187,7 +187,7 @@ def test_a_full_disk_is_a_clear_error_and_what_was_computed_stays(tmp_path, limi
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
-        with pytest.raises(RunFolderError, match=r"must be writable and have room.*File too large.*kept"):
+        with pytest.raises(CacheError, match=r"must be writable and have room.*File too large.*kept"):
             backbone_features(pictures(), make(Corners()), tmp_path, "f", CPU)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -201,7 +201,7 @@ def test_a_full_disk_is_a_clear_error_and_what_was_computed_stays(tmp_path, limi
 
 def test_a_cache_that_is_no_folder(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(RunFolderError, match="must be writable"):
+    with pytest.raises(CacheError, match="must be writable"):
         backbone_features(pictures(), make(Corners()), tmp_path / "file", "f", CPU)
 
 

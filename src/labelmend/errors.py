@@ -4,6 +4,7 @@ LabelmendError
 ├── DataError (ValueError)        the data cannot be used as they are
 ├── ConfigError (ValueError)      a parameter is unknown or out of range
 ├── RunFolderError (OSError)      a run folder exists already, is damaged, or is of another version
+├── CacheError (OSError)          the cache of pictures or features cannot be written
 └── MissingExtraError (ImportError)  an optional dependency is not installed
 """
 
@@ -23,6 +24,10 @@ class ConfigError(LabelmendError, ValueError):
 
 
 class RunFolderError(LabelmendError, OSError):
+    pass
+
+
+class CacheError(LabelmendError, OSError):
     pass
 
 

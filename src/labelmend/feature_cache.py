@@ -21,7 +21,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.errors import RunFolderError
+from labelmend.errors import CacheError
 
 BLOCK_ROWS = 1024  # at 50 pictures a second, a killed run loses 20 seconds at most
 Span = tuple[int, int]
@@ -79,7 +79,7 @@ class FeatureCache:
         except OSError as error:
             if isinstance(error, FileNotFoundError) and self.path.is_file():
                 return  # another run over the same pictures was faster, and cleared the blocks away
-            raise RunFolderError(
+            raise CacheError(
                 f"the folder for cached features must be writable and have room. Writing to {self.folder} gave: "
                 f"{error.strerror or error}. Features computed so far are kept; make room or name another folder, and "
                 "run again."

@@ -15,7 +15,7 @@ import pytest
 from labelmend.data import picture_cache, picture_contents, picture_pixels
 from labelmend.data.picture_cache import decode, native_size
 from labelmend.data.pictures import Pictures, find_pictures
-from labelmend.errors import ConfigError, DataError, LabelmendError, MissingExtraError
+from labelmend.errors import CacheError, ConfigError, DataError, MissingExtraError
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -182,21 +182,21 @@ def test_a_full_disk_is_an_error_that_says_so_and_leaves_nothing(tmp_path, monke
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(picture_cache, "_flush", full)
-    with pytest.raises(LabelmendError, match="The disk is full; make room"):
+    with pytest.raises(CacheError, match="The disk is full; make room"):
         decode(pictures_of(encoded(plain(RED))), 8, tmp_path, NO_PROGRESS)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_without_room_is_refused_before_decoding(tmp_path, monkeypatch):
     monkeypatch.setattr(picture_cache, "read_pixels", None)
-    with pytest.raises(LabelmendError, match=r"must have room for 300000\.0 GB\. There are"):
+    with pytest.raises(CacheError, match=r"must have room for 300000\.0 GB\. There are"):
         decode(pictures_of(encoded(plain(RED))), 10_000_000, tmp_path, NO_PROGRESS)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cache_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(LabelmendError, match="must be a folder one can write to"):
+    with pytest.raises(CacheError, match="must be a folder one can write to"):
         decode(pictures_of(encoded(plain(RED))), 8, tmp_path / "file", NO_PROGRESS)
 
 

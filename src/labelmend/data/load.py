@@ -63,7 +63,7 @@ def load_table(
     try:
         if path.stat().st_size == 0:
             raise DataError(f"{path} must hold data. It is empty.")
-        table = reader(path, _Columns(labels, id_column, trusted_column, features, tuple(ignore)))
+        table = reader(path, Columns(labels, id_column, trusted_column, features, tuple(ignore)))
     except OSError as error:
         raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
     _check_lengths(table)
@@ -91,7 +91,7 @@ def drop_bad_rows(table: Table) -> Table:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class Columns:
     """The names on the command line, and what they mean for a file with these columns or arrays."""
 
     labels: str
@@ -131,7 +131,7 @@ class _Columns:
             features,
             taken[self.labels],
             taken[self.ids] if self.ids else None,
-            _marks(taken[self.trusted], self.trusted) if self.trusted else None,
+            marks(taken[self.trusted], self.trusted) if self.trusted else None,
             names,
             list(notes),
         )
@@ -158,21 +158,21 @@ def _check_lengths(table: Table) -> None:
         raise DataError("the id column must have a value in every row. Some have none.")
 
 
-def _read_npz(path: Path, columns: _Columns) -> Table:
+def _read_npz(path: Path, columns: Columns) -> Table:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             columns.require(archive.files, "array")
             feature_name = columns.features or _feature_array(archive, columns)
-            wanted = {name: _text(archive[name]) for name in (feature_name, *columns.special())}
+            wanted = {name: text_of(archive[name]) for name in (feature_name, *columns.special())}
     except DataError:
         raise
     except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
-        raise DataError(_not_plain_arrays(path)) from error
+        raise DataError(not_plain_arrays(path)) from error
     matrix = _matrix(wanted[feature_name], f"the array {feature_name!r}")
     return columns.table(matrix, wanted, [f"{feature_name}[{i}]" for i in range(matrix.shape[1])])
 
 
-def _feature_array(archive: Any, columns: _Columns) -> str:
+def _feature_array(archive: Any, columns: Columns) -> str:
     """The one named X, x or features, or the one two-dimensional array."""
     others: list[str] = [name for name in archive.files if name not in columns.special() and name not in columns.ignore]
     found = [name for name in others if name in FEATURE_ARRAYS]
@@ -185,7 +185,7 @@ def _feature_array(archive: Any, columns: _Columns) -> str:
     return found[0]
 
 
-def _read_npy(path: Path, columns: _Columns) -> Table:
+def _read_npy(path: Path, columns: Columns) -> Table:
     """A bare array: the labels are a file of their own, or one of its columns, counted from 0 (-1: the last)."""
     if columns.ids or columns.trusted or columns.features or columns.ignore:
         raise DataError("an .npy has no names for --id, --trusted, --features or --ignore. Use an .npz or a table.")
@@ -193,7 +193,7 @@ def _read_npy(path: Path, columns: _Columns) -> Table:
     features = _matrix(array, str(path))
     names = [str(place) for place in range(features.shape[1])]
     if columns.labels.endswith(".npy"):
-        return Table(features, _text(_load_npy(Path(columns.labels))), None, None, names)
+        return Table(features, text_of(_load_npy(Path(columns.labels))), None, None, names)
     try:
         place = range(len(names))[int(columns.labels)]
     except (ValueError, IndexError):
@@ -215,13 +215,13 @@ def _load_npy(path: Path) -> NDArray[Any]:
         with path.open("rb") as file:
             array = np.load(file, allow_pickle=False)
     except UNREADABLE as error:
-        raise DataError(_not_plain_arrays(path)) from error
+        raise DataError(not_plain_arrays(path)) from error
     if not isinstance(array, np.ndarray):
         raise DataError(f"{path} must hold one array. It is an .npz; give it that ending.")
     return array
 
 
-def _not_plain_arrays(path: Path) -> str:
+def not_plain_arrays(path: Path) -> str:
     return (
         f"{path} must be a numpy file of numbers or text. It is damaged, or holds Python objects, which are not read "
         "because they can run code; save text as array.astype(str)."
@@ -236,7 +236,7 @@ def _matrix(array: NDArray[Any], name: str) -> NDArray[np.float32]:
     return _float32(array)
 
 
-def _text(array: NDArray[Any]) -> NDArray[Any]:
+def text_of(array: NDArray[Any]) -> NDArray[Any]:
     """Bytes, which numpy keeps for short text, as text."""
     return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
 
@@ -246,11 +246,11 @@ def _float32(array: NDArray[Any]) -> NDArray[np.float32]:
         return array.astype(np.float32)
 
 
-def _read_csv(path: Path, columns: _Columns) -> Table:
+def _read_csv(path: Path, columns: Columns) -> Table:
     """Labels and ids stay the text that is in the file; an empty label is a missing one."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            separator = _separator(file.readline())
+            separator = separator_of(file.readline())
             file.seek(0)
             rows = csv.reader(file, delimiter=separator, strict=True)
             header = next(rows, [])
@@ -263,15 +263,15 @@ def _read_csv(path: Path, columns: _Columns) -> Table:
         ) from error
     if not chunks:
         raise DataError(f"{path} must hold rows below its header. It has none.")
-    taken = {name: _objects(values) for name, values in zip(special, zip(*text, strict=True), strict=True)}
+    taken = {name: objects(values) for name, values in zip(special, zip(*text, strict=True), strict=True)}
     table = columns.table(np.concatenate(chunks), taken, names, notes)
-    numbers = _numbers_or_none([label for label in table.labels if label])
+    numbers = numbers_or_none([label for label in table.labels if label])
     if numbers is not None:
         refuse_continuous(numbers[~np.isnan(numbers)])
-    return replace(table, labels=_objects([label or None for label in table.labels]))
+    return replace(table, labels=objects([label or None for label in table.labels]))
 
 
-def _separator(header: str) -> str:
+def separator_of(header: str) -> str:
     """A comma, unless the header has none: some spreadsheets write semicolons or tabs."""
     return next((mark for mark in (",", ";", "\t") if mark in header), ",")
 
@@ -283,7 +283,7 @@ def _read_csv_rows(
     chunks: list[NDArray[np.float32]] = []
     pending: list[list[str]] = []
     text: list[list[str]] = []
-    for row in _whole_rows(rows, width):
+    for row in whole_rows(rows, width):
         pending.append([row[place] for place in features])
         text.append([row[place] for place in special])
         if len(pending) == CHUNK_ROWS:
@@ -294,7 +294,7 @@ def _read_csv_rows(
     return chunks, text
 
 
-def _whole_rows(rows: Any, width: int) -> Iterator[list[str]]:
+def whole_rows(rows: Any, width: int) -> Iterator[list[str]]:
     for row in rows:
         if len(row) not in (0, width):
             raise DataError(f"line {rows.line_num} must have {width} cells like the header. Got {len(row)} instead.")
@@ -306,12 +306,12 @@ def _numbers(rows: list[list[str]], names: list[str]) -> NDArray[np.float32]:
     try:
         return _float32(np.array(rows, dtype=np.float64).reshape(len(rows), len(names)))
     except ValueError:  # blanks or words somewhere: column by column, which is slower
-        columns = [_numbers_or_none(cells) for cells in zip(*rows, strict=True)]
+        columns = [numbers_or_none(cells) for cells in zip(*rows, strict=True)]
     _refuse_text([name for name, column in zip(names, columns, strict=True) if column is None])
     return _float32(np.column_stack([column for column in columns if column is not None]))
 
 
-def _numbers_or_none(cells: Sequence[str]) -> NDArray[np.float64] | None:
+def numbers_or_none(cells: Sequence[str]) -> NDArray[np.float64] | None:
     try:
         return np.array([WORDS.get(cell.strip().lower(), cell) for cell in cells], dtype=np.float64)
     except ValueError:
@@ -326,7 +326,7 @@ def _refuse_text(names: list[str]) -> None:
         )
 
 
-def _read_parquet(path: Path, columns: _Columns) -> Table:
+def _read_parquet(path: Path, columns: Columns) -> Table:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -345,7 +345,7 @@ def _read_parquet(path: Path, columns: _Columns) -> Table:
     matrix = np.empty((table.num_rows, len(features)), dtype=np.float32)
     for position, place in enumerate(features):
         matrix[:, position] = _float32(table.column(place).to_numpy())
-    taken = {name: _objects(table.column(place).to_pylist()) for name, place in special.items()}
+    taken = {name: objects(table.column(place).to_pylist()) for name, place in special.items()}
     return columns.table(matrix, taken, names, notes)
 
 
@@ -353,13 +353,13 @@ def _is(table: Any, place: int, kinds: Sequence[Any]) -> bool:
     return any(is_kind(table.schema.field(place).type) for is_kind in kinds)
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def objects(values: Sequence[Any]) -> NDArray[Any]:
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
 
 
-def _marks(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
+def marks(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
     """Trusted marks from anything people write: 1/0, true/false, yes/no, empty."""
     if values.dtype == bool or values.ndim != 1:
         return values

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from labelmend.data.picture_contents import Contents
 from labelmend.data.picture_pixels import Unreadable, quiet, read_pixels, read_size, reasons, require_pillow
-from labelmend.data.picture_set import Pictures
-from labelmend.errors import ConfigError, DataError, LabelmendError
+from labelmend.data.picture_set import Pictures, Sources
+from labelmend.errors import CacheError, ConfigError, DataError
 
 DECODER = 1  # a change in how pixels are made is a new number, and old caches are not used
 HEADER_BYTES = 128
@@ -68,7 +68,7 @@ def decode(
             _write(pictures, wanted, target, progress)
             found = _load(target, len(pictures), wanted)
     if found is None:
-        raise LabelmendError(f"the cache must be left alone while it is used. {target} was changed; run again.")
+        raise CacheError(f"the cache must be left alone while it is used. {target} was changed; run again.")
     return found
 
 
@@ -76,9 +76,8 @@ def native_size(pictures: Pictures) -> tuple[int, int] | None:
     """(height, width) if all pictures whose headers can be read share it, else None."""
     if isinstance(pictures.sources, np.ndarray):
         return pictures.sources.shape[1], pictures.sources.shape[2]
-    require_pillow()
     shared = None
-    with quiet(), closing(_in_order(lambda place: _try(read_size, pictures, place), len(pictures))) as sizes:
+    with closing(header_sizes(pictures)) as sizes:
         for size in sizes:
             if isinstance(size, str):
                 continue
@@ -86,6 +85,30 @@ def native_size(pictures: Pictures) -> tuple[int, int] | None:
                 return None
             shared = size
     return shared
+
+
+def header_sizes(pictures: Pictures) -> Generator[tuple[int, int] | str, None, None]:
+    """(height, width) of each picture by its header, or why that cannot be read."""
+    require_pillow()
+    with quiet(), closing(_in_order(lambda place: _try(read_size, pictures.sources, place), len(pictures))) as sizes:
+        yield from sizes
+
+
+def decoded(sources: Sources, size: tuple[int, int]) -> Generator[NDArray[np.uint8] | str, None, None]:
+    """The pixels of each picture at `size`, or why it cannot be read; a few at a time, and nothing is kept."""
+    require_pillow()
+
+    def one(place: int) -> NDArray[np.uint8] | str:
+        return _try(lambda source: read_pixels(source, size), sources, place)
+
+    with quiet(), closing(_in_order(one, len(sources))) as pictures:
+        yield from pictures
+
+
+def in_three_colours(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(N, H, W), (N, H, W, 1) or (N, H, W, 3) as the last of these."""
+    colours = array.reshape(*array.shape[:3], -1)
+    return np.ascontiguousarray(np.broadcast_to(colours, (*array.shape[:3], 3)))
 
 
 def _shared_size(pictures: Pictures) -> tuple[int, int]:
@@ -105,8 +128,7 @@ def _check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 
 def _as_they_are(array: NDArray[np.uint8]) -> DecodedPictures:
-    colours = array.reshape(*array.shape[:3], -1)
-    pixels = np.ascontiguousarray(np.broadcast_to(colours, (*array.shape[:3], 3)))
+    pixels = in_three_colours(array)
     pixels.flags.writeable = False
     digest = hashlib.sha256(f"{DECODER} {pixels.shape}".encode())
     digest.update(pixels.data)
@@ -122,7 +144,7 @@ def _key(pictures: Pictures, size: tuple[int, int], cache: Path, progress: Calla
         contents = Contents(Path(cache))
         digest = hashlib.sha256(f"{DECODER} {PIL.__version__} {size[0]}x{size[1]}".encode())
         tell = _Counter("checking pictures", len(pictures), progress)
-        with closing(_in_order(lambda place: _try(contents.hash, pictures, place), len(pictures))) as hashes:
+        with closing(_in_order(lambda place: _try(contents.hash, pictures.sources, place), len(pictures))) as hashes:
             for content in hashes:
                 digest.update(b"\n" + content.encode("utf-8", "backslashreplace"))
                 tell.one_more()
@@ -170,12 +192,8 @@ def _write_pixels(
     unreadable: dict[int, str] = {}
     file.write(bytes(HEADER_BYTES))
     tell = _Counter("decoding pictures", len(pictures), progress)
-
-    def one(place: int) -> NDArray[np.uint8] | str:
-        return _try(lambda source: read_pixels(source, size), pictures, place)
-
-    with closing(_in_order(one, len(pictures))) as decoded:
-        for place, pixels in enumerate(decoded):
+    with closing(decoded(pictures.sources, size)) as all_pixels:
+        for place, pixels in enumerate(all_pixels):
             if isinstance(pixels, str):
                 unreadable[place] = pixels
             else:
@@ -194,10 +212,10 @@ def _npy_header(shape: tuple[int, ...]) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("ascii")
 
 
-def _try(read: Callable[..., T], pictures: Pictures, place: int) -> T | str:
+def _try(read: Callable[..., T], sources: Sources, place: int) -> T | str:
     try:
         with reasons(None):
-            source = pictures.sources[place]
+            source = sources[place]
         return read(source)
     except Unreadable as error:
         return str(error)
@@ -242,7 +260,7 @@ def _flush(file: IO[bytes] | IO[str]) -> None:
 def _refuse_full(folder: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < n_bytes:
-        raise LabelmendError(
+        raise CacheError(
             f"the cache {folder} must have room for {n_bytes / 1e9:.1f} GB. There are {free / 1e9:.1f} GB free; make "
             "room, choose another folder for it, or a smaller size."
         )
@@ -253,7 +271,9 @@ def _clear_errors(folder: Path) -> Iterator[None]:
     """An error of the disk, as an error that says what to do."""
     try:
         yield
+    except CacheError:
+        raise
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         why = "The disk is full; make room, or choose another folder." if full else f"Got: {error.strerror or error}."
-        raise LabelmendError(f"the cache {folder} must be a folder one can write to. {why}") from error
+        raise CacheError(f"the cache {folder} must be a folder one can write to. {why}") from error

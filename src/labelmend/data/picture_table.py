@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from labelmend.data.labels import refuse_continuous
 from labelmend.data.load import (
     UNREADABLE,
-    _Columns,
-    _marks,
-    _not_plain_arrays,
-    _numbers_or_none,
-    _objects,
-    _separator,
-    _text,
-    _whole_rows,
+    Columns,
+    marks,
+    not_plain_arrays,
+    numbers_or_none,
+    objects,
+    separator_of,
+    text_of,
+    whole_rows,
 )
 from labelmend.data.picture_set import Pictures, Source, row_numbers, spelled, unique_or_rows
 from labelmend.errors import DataError, MissingExtraError
@@ -76,11 +76,11 @@ def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | Non
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             columns = _choose(archive.files, "array", PICTURE_ARRAYS, labels, ids, trusted)
-            arrays = {name: _text(archive[name]) for name in (_picture(columns), *columns.special())}
+            arrays = {name: text_of(archive[name]) for name in (_picture(columns), *columns.special())}
     except DataError:
         raise
     except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
-        raise DataError(_not_plain_arrays(path)) from error
+        raise DataError(not_plain_arrays(path)) from error
     pixels = _check_pixels(arrays[_picture(columns)], _picture(columns))
     columns_of_one = {name: a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for name, a in arrays.items()}
     for name in columns.special():
@@ -95,18 +95,18 @@ def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | Non
 
 def _read_csv(
     path: Path, labels: str | None, ids: str | None, trusted: str | None
-) -> tuple[_Columns, dict[str, list[Any]]]:
+) -> tuple[Columns, dict[str, list[Any]]]:
     """Labels, ids and paths stay the text that is in the file; an empty label is a missing one."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            separator = _separator(file.readline())
+            separator = separator_of(file.readline())
             file.seek(0)
             rows = csv.reader(file, delimiter=separator, strict=True)
             header = next(rows, [])
             columns = _choose(header, "column", PICTURE_COLUMNS, labels, ids, trusted)
             names = list(dict.fromkeys([_picture(columns), *columns.special()]))
             places = [header.index(name) for name in names]
-            cells = [[row[place] for place in places] for row in _whole_rows(rows, len(header))]
+            cells = [[row[place] for place in places] for row in whole_rows(rows, len(header))]
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(
             f"{path} must be a CSV file in UTF-8 with a header line. Could not read it: {error}."
@@ -115,7 +115,7 @@ def _read_csv(
         raise DataError(f"{path} must hold rows below its header. It has none.")
     values = {name: [row[place] for row in cells] for place, name in enumerate(names)}
     given = [label for label in values[columns.labels] if label]
-    numbers = _numbers_or_none(given)
+    numbers = numbers_or_none(given)
     if numbers is not None:
         refuse_continuous(numbers[~np.isnan(numbers)])
     return columns, values
@@ -161,7 +161,7 @@ class _EncodedRows:
         return self.folder / row["path"] if row.get("path") else None
 
 
-def _from_columns(columns: _Columns, values: dict[str, list[Any]], sources: Any, ids_named: bool) -> Pictures:
+def _from_columns(columns: Columns, values: dict[str, list[Any]], sources: Any, ids_named: bool) -> Pictures:
     n = len(sources)
     names, notes = row_numbers(n), list[str]()
     if columns.ids is not None and ids_named:
@@ -171,7 +171,7 @@ def _from_columns(columns: _Columns, values: dict[str, list[Any]], sources: Any,
     elif _picture(columns) in values:
         names, notes = unique_or_rows(values[_picture(columns)])
     given = [None if label is None or label == "" or label != label else label for label in values[columns.labels]]
-    trusted = _marks(_objects(values[columns.trusted]), columns.trusted) if columns.trusted else None
+    trusted = marks(objects(values[columns.trusted]), columns.trusted) if columns.trusted else None
     return Pictures(names, given, trusted, sources, notes)
 
 
@@ -182,14 +182,14 @@ def _choose(
     labels: str | None,
     ids: str | None,
     trusted: str | None,
-) -> _Columns:
+) -> Columns:
     """The columns by their roles: the names that were given, else the usual ones. The pictures are the features."""
     available = list(available)
 
     def first(names: tuple[str, ...]) -> str | None:
         return next((name for name in names if name in available), None)
 
-    columns = _Columns(
+    columns = Columns(
         labels or first(LABEL_NAMES) or LABEL_NAMES[0],
         ids or first(("id", "ids")),
         trusted or first(("trusted",)),
@@ -200,7 +200,7 @@ def _choose(
     return columns
 
 
-def _picture(columns: _Columns) -> str:
+def _picture(columns: Columns) -> str:
     assert columns.features is not None
     return columns.features
 
