@@ -8,9 +8,7 @@ from labelmend.errors import ConfigError
 
 
 def test_an_unknown_parameter_is_named_beside_the_known_ones():
-    with pytest.raises(
-        ConfigError, match=r"parameters must be among alpha, .*weight_decay\. Got grapk_k, sed instead\."
-    ):
+    with pytest.raises(ConfigError, match=r"parameters must be among alpha, .*width\. Got grapk_k, sed instead\."):
         make_config(sed=1, grapk_k=5)
 
 
@@ -32,7 +30,7 @@ def test_a_value_below_its_minimum_is_refused(name, value):
         make_config(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["branch_loss", "branch_samples", "soft_source", "corrected_source", "decide"])
+@pytest.mark.parametrize("name", [entry.name for entry in dataclasses.fields(RunConfig) if entry.metadata["choices"]])
 def test_a_word_that_is_no_choice_is_refused(name):
     with pytest.raises(ConfigError, match=rf"{name} must be one of .*\. Got 'none of these' instead\."):
         make_config(**{name: "none of these"})
@@ -120,3 +118,20 @@ def test_nothing_is_left_open_and_nothing_that_was_set_is_changed(size):
     assert all(getattr(followed, entry.name) is not None for entry in dataclasses.fields(RunConfig))
     chosen = make_config(**dict.fromkeys(FOLLOWED - {"alpha"}, 7), alpha=0.7)
     assert follow(chosen, *size) == chosen
+
+
+def test_an_average_remembers_two_and_a_half_rounds_but_no_more_than_500_steps():
+    for n_rows, decay in ((1_000, 0.98), (100, 0.9), (10**6, 0.998)):  # 50, 5 -> 10 and 9,766 -> 500 steps
+        config = make_config(average_decay=None, batch_size=50 if n_rows < 10**6 else 256)
+        assert follow(config, n_rows, 10).average_decay == pytest.approx(decay)
+    assert follow(make_config(average_decay=0.5), 1_000, 10).average_decay == 0.5
+    assert follow(make_config(), 1_000, 10).average_decay == 0.0
+
+
+@pytest.mark.parametrize("preset", ["plus", "paper"])
+def test_pictures_have_presets_of_their_own_and_every_none_is_filled(preset):
+    config = make_config(preset, "pictures", seed=3)
+    assert config != make_config(preset, seed=3)
+    filled = dataclasses.asdict(follow(config, 50_000, 10, "pictures"))
+    assert [name for name, value in filled.items() if value is None] == []
+    assert filled["seed"] == 3

@@ -88,7 +88,9 @@ def test_a_net_of_the_users_is_saved_and_needs_its_factory_to_load(tmp_path, no_
     X, y = blobs()
     model = labelmend.correct(X, y, net=Tied, **QUICK).model
     model.save(tmp_path)
-    with pytest.raises(RunFolderError, match=r"is a Tied, which this library cannot build\. Pass the factory"):
+    with pytest.raises(
+        RunFolderError, match=r"is a test_model\.Tied, which this library cannot build\. Pass the factory"
+    ):
         load_model(tmp_path, model.classes, None)
     again = load_model(tmp_path, model.classes, Tied)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -110,7 +112,7 @@ def test_rows_that_are_not_finite_are_refused(model):
 def test_weights_of_another_net_are_refused(model, tmp_path):
     model.save(tmp_path)
     description = json.loads((tmp_path / "model.json").read_text())
-    (tmp_path / "model.json").write_text(json.dumps({**description, "n_hidden": 5}))
+    (tmp_path / "model.json").write_text(json.dumps({**description, "shape": {**description["shape"], "n_hidden": 5}}))
     with pytest.raises(RunFolderError, match=r"must hold the weights of its net\. Got this instead"):
         load_model(tmp_path, model.classes, None)
 

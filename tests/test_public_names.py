@@ -13,7 +13,15 @@ def loaded_by(statement):
 
 
 def test_the_public_names_are_these():
-    assert labelmend.__all__ == ["Correction", "LabelCorrector", "RunConfig", "__version__", "correct", "load"]
+    assert labelmend.__all__ == [
+        "Correction",
+        "LabelCorrector",
+        "RunConfig",
+        "__version__",
+        "correct",
+        "correct_images",
+        "load",
+    ]
     assert dir(labelmend) == sorted(labelmend.__all__)
 
 

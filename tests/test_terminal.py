@@ -15,13 +15,7 @@ RECORD = RoundRecord(
     differ_from_given=0,
     mean_certainty=0.5,
     certainty_histogram=[],
-    graph_similarity=[],
-    package_similarity=0.0,
-    subset_sizes=[],
-    solver_iterations=1,
-    solver_residual=0.0,
-    solver_converged=True,
-    branch_loss=0.0,
+    correction=None,
     corrected_loss=0.0,
     noisy_loss=None,
 )
@@ -36,6 +30,7 @@ SUMMARY = {
     "corrected": 1_800,
     "review": 300,
     "filled": 345,
+    "unreadable": 0,
     "confused_pairs": [{"given": "cat", "corrected": "dog", "count": 1_000}, {"given": 3, "corrected": 8, "count": 7}],
     "seconds": 75.0,
     "warnings": ["2 classes are tiny"],
@@ -79,6 +74,7 @@ def test_a_terminal_shows_round_stage_changes_and_time_left(clock):
 def test_after_the_last_round_no_time_is_promised(clock):
     screen = Terminal()
     line = ProgressLine(screen)
+    line.stage("warm-up")
     line.stage("embed")
     line.round(dataclasses.replace(RECORD, round_index=4))
     line.stage("decide")

@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from labelmend.api import correct
     from labelmend.config import RunConfig
     from labelmend.estimator import LabelCorrector
+    from labelmend.images import correct_images
     from labelmend.result import Correction
     from labelmend.run_folder import load
 
 __version__ = "0.1.0"
-__all__ = ["Correction", "LabelCorrector", "RunConfig", "__version__", "correct", "load"]
+__all__ = ["Correction", "LabelCorrector", "RunConfig", "__version__", "correct", "correct_images", "load"]
 
 _HOMES = {
     "correct": "labelmend.api",
+    "correct_images": "labelmend.images",
     "load": "labelmend.run_folder",
     "LabelCorrector": "labelmend.estimator",
     "Correction": "labelmend.result",

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,14 +21,14 @@ from labelmend.config import RunConfig, follow, make_config
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
 from labelmend.data.labels import Labels, check_classes, read_labels
 from labelmend.data.samples import Samples, VectorSamples
-from labelmend.decide import STATUS_NAMES
+from labelmend.decide import STATUS_NAMES, Decision, Posterior
 from labelmend.engines.local import LocalEngine
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
 from labelmend.records import RoundRecord
-from labelmend.result import Correction
+from labelmend.result import STATUS_TYPE, UNREADABLE, Correction
 from labelmend.state import Problem, RoundState
 
 
@@ -55,23 +58,71 @@ def correct(
     began = time.perf_counter()
     config = make_config(preset, **parameters)
     matrix, labels, certain = read(X, y, trusted, missing)
-    if config.fine_tune_passes and not certain.any():
-        raise ConfigError("fine_tune_passes needs trusted samples to learn from. Got none; mark some with trusted=.")
-    names = np.arange(len(labels.codes)) if ids is None else _read_ids(ids, len(labels.codes))
-    duplicates = conflicting_duplicates(matrix, labels.codes)
-    notes = notice(labels, duplicates, config)
+    names = read_ids(ids, len(labels.codes))
+    task = vector_task(matrix, labels, certain, config, net)
+    notes = notice(labels, task.duplicates, config)
+    for note in notes:
+        warnings.warn(note, LabelmendWarning, stacklevel=2)
+    solution = solve(task.problem, task.make_net, task.config, callback, progress)
+    return assemble(solution, task, labels, names, notes, time.perf_counter() - began)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A problem ready to be solved, and what the result has to know besides."""
+
+    problem: Problem
+    make_net: Callable[[], nn.Module]
+    config: RunConfig  # every None filled in
+    make_model: Callable[[nn.Module], Any]  # from the net that was trained
+    duplicates: list[list[int]]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Solution:
+    state: RoundState
+    posterior: Posterior
+    decision: Decision
+    history: list[RoundRecord]
+
+
+def vector_task(
+    matrix: Any, labels: Labels, trusted: NDArray[np.bool_], config: RunConfig, net: NetFactory | None
+) -> Task:
+    """Feature vectors, scaled, on their device."""
     config = follow(config, len(labels.codes), len(labels.classes))
     device = choose_device(config.device)
     scaler = fit_scaler(matrix, config.seed)
-    problem = Problem(
-        VectorSamples(torch.from_numpy(scaler(matrix)).to(device)),
-        torch.from_numpy(labels.codes).to(device),
-        torch.from_numpy(certain).to(device),
-        len(labels.classes),
+    samples = VectorSamples(torch.from_numpy(scaler(matrix)).to(device))
+    n_classes = len(labels.classes)
+    default = partial(MLP, scaler.n_inputs, config.hidden or 1, n_classes)
+    return Task(
+        make_problem(samples, labels, trusted, config),
+        default if net is None else checked_factory(net, scaler.n_inputs, n_classes, samples, config.seed),
+        config,
+        lambda trained: VectorModel(trained, scaler, labels.classes, device),
+        conflicting_duplicates(matrix, labels.codes),
+        fingerprint(matrix, labels.codes),
     )
-    make_net = net_factory(net, scaler.n_inputs, problem.n_classes, config)
-    for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=2)
+
+
+def make_problem(samples: Samples, labels: Labels, trusted: NDArray[np.bool_], config: RunConfig) -> Problem:
+    if config.fine_tune_passes and not trusted.any():
+        raise ConfigError("fine_tune_passes needs trusted samples to learn from. Got none; mark some with trusted=.")
+    device = samples.device
+    codes, certain = torch.from_numpy(labels.codes).to(device), torch.from_numpy(trusted).to(device)
+    return Problem(samples, codes, certain, len(labels.classes))
+
+
+def solve(
+    problem: Problem,
+    make_net: Callable[[], nn.Module],
+    config: RunConfig,
+    callback: Callback | None = None,
+    progress: Progress | None = None,
+) -> Solution:
+    """Run the method. `config` has every None filled in."""
     history: list[RoundRecord] = []
 
     def note_round(record: RoundRecord, state: RoundState) -> None:
@@ -79,38 +130,52 @@ def correct(
         if callback is not None:
             callback(record, state)
 
-    # First weights and dropout draw from torch's global generator: seeded here, and given back as it was.
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(config.seed)
-        if net is not None:
-            check_net(make_net().to(device), problem.samples, problem.n_classes)
-        state, posterior, decision = run(
-            problem, make_net, config, LocalEngine(), note_round, progress or (lambda _: None)
-        )
+    with seeded(config.seed, problem.samples.device):
+        found = run(problem, make_net, config, LocalEngine(), note_round, progress or (lambda _: None))
+    return Solution(*found, history)
+
+
+def assemble(
+    solution: Solution,
+    task: Task,
+    labels: Labels,
+    ids: NDArray[Any],
+    notes: list[str],
+    seconds: float,
+    rows: NDArray[np.int64] | None = None,
+    unreadable: dict[str, str] | None = None,
+) -> Correction:
+    """The result for all samples of `labels`; `rows` are those the problem held, if it did not hold all."""
+    state, decision = solution.state, solution.decision
     assert state.vote is not None
     assert state.neighbors is not None
-    codes = _numpy(decision.labels)
+    n = len(labels.codes)
+    rows = np.arange(n) if rows is None else rows
+    codes = _spread(_numpy(decision.labels), rows, labels.codes)
+    runner_up = _spread(_numpy(decision.runner_up), rows, np.full(n, -1))
+    neighbors = _numpy(state.neighbors)
     return Correction(
         labels=labels.decode(codes),
-        status=np.array(STATUS_NAMES)[_numpy(decision.status)],
-        confidence=_numpy(decision.confidence).astype(np.float32),
-        certainty=_numpy(state.omega).astype(np.float32),
-        runner_up=labels.classes[_numpy(decision.runner_up)],
-        noise_rate=posterior.noise_rate,
-        transition=_numpy(posterior.transition),
-        votes=_csr(state.vote.share),
+        status=_spread(np.array(STATUS_NAMES)[_numpy(decision.status)], rows, np.full(n, UNREADABLE, STATUS_TYPE)),
+        confidence=_spread(_numpy(decision.confidence), rows, np.zeros(n, np.float32)),
+        certainty=_spread(_numpy(state.omega), rows, np.zeros(n, np.float32)),
+        runner_up=labels.values(runner_up),
+        noise_rate=solution.posterior.noise_rate,
+        transition=_numpy(solution.posterior.transition),
+        votes=_csr(state.vote.share, rows, n),
         classes=labels.classes,
-        model=VectorModel(state.corrected_net.eval(), scaler, labels.classes, device),
-        history=history,
-        config=config,
+        model=task.make_model(state.deployed_net.eval()),
+        history=solution.history,
+        config=task.config,
         given=labels,
         corrected_codes=codes,
-        ids=names,
-        neighbors=_numpy(state.neighbors).astype(np.int32),
-        fingerprint=fingerprint(matrix, labels.codes),
-        seconds=time.perf_counter() - began,
-        duplicates=duplicates,
+        ids=ids,
+        neighbors=_spread(rows[neighbors], rows, np.full((n, neighbors.shape[1]), -1, np.int32)),
+        fingerprint=task.fingerprint,
+        seconds=seconds,
+        duplicates=[rows[group].tolist() for group in task.duplicates],
         warnings=notes,
+        unreadable=unreadable or {},
     )
 
 
@@ -125,13 +190,18 @@ def read(X: Any, y: Any, trusted: Any, missing: Any) -> tuple[Any, Labels, NDArr
         )
     check_features(matrix)
     check_classes(labels)
-    certain = np.zeros(len(labels.codes), dtype=bool)
-    if trusted is not None:
-        certain = _read_mask(trusted, len(labels.codes))
-        if (certain & (labels.codes < 0)).any():
-            row = int(np.flatnonzero(certain & (labels.codes < 0))[0])
-            raise DataError(f"trusted rows must have a label. Row {row} has none; remove the mark or fill the label.")
-    return matrix, labels, certain
+    return matrix, labels, read_trusted(trusted, labels)
+
+
+def read_trusted(trusted: Any, labels: Labels) -> NDArray[np.bool_]:
+    """Which labels are certain; none of them where nothing is said."""
+    if trusted is None:
+        return np.zeros(len(labels.codes), dtype=bool)
+    certain = _read_mask(trusted, len(labels.codes))
+    if (certain & (labels.codes < 0)).any():
+        row = int(np.flatnonzero(certain & (labels.codes < 0))[0])
+        raise DataError(f"trusted rows must have a label. Row {row} has none; remove the mark or fill the label.")
+    return certain
 
 
 def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> list[str]:
@@ -155,15 +225,26 @@ def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> li
     return notes
 
 
-def net_factory(net: NetFactory | None, n_inputs: int, n_classes: int, config: RunConfig) -> Callable[[], nn.Module]:
-    if net is None:
-        return lambda: MLP(n_inputs, config.hidden or 1, n_classes)
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """First weights and dropout draw from torch's global generator: seeded here, and given back as it was."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+def checked_factory(
+    net: NetFactory, n_inputs: int, n_classes: int, samples: Samples, seed: int
+) -> Callable[[], nn.Module]:
+    """The user's factory, once a net of it has been tried."""
+    with seeded(seed, samples.device):
+        check_net(net(n_inputs, n_classes).to(samples.device), samples, n_classes)
     return lambda: net(n_inputs, n_classes)
 
 
 def check_net(net: nn.Module, samples: Samples, n_classes: int) -> None:
     """Refuse a net of another shape before it fails somewhere inside."""
-    rows = samples.batch(torch.arange(2, device=samples.device), augment=False, generator=None)
+    rows = samples.batch(torch.arange(2, device=samples.device), "none", generator=None)
     with torch.no_grad():
         out = net.eval()(rows)
     parts = out if isinstance(out, tuple) else (out,)
@@ -210,7 +291,10 @@ def _read_mask(mask: Any, n: int) -> NDArray[np.bool_]:
     return numbers.astype(bool)
 
 
-def _read_ids(ids: Any, n: int) -> NDArray[Any]:
+def read_ids(ids: Any, n: int) -> NDArray[Any]:
+    """Names of the rows; their positions where none are given."""
+    if ids is None:
+        return np.arange(n)
     array = np.asarray(ids)
     if array.shape != (n,):
         raise DataError(f"ids must be one per row ({n}). Got an array of shape {array.shape} instead.")
@@ -224,6 +308,15 @@ def _numpy(tensor: Tensor) -> NDArray[Any]:
     return array
 
 
-def _csr(share: Tensor) -> scipy.sparse.csr_matrix:
-    parts = (_numpy(share.values()), _numpy(share.col_indices()).astype(np.int32), _numpy(share.crow_indices()))
-    return scipy.sparse.csr_matrix(parts, shape=tuple(share.shape))
+def _spread(values: NDArray[Any], rows: NDArray[np.int64], everywhere: NDArray[Any]) -> NDArray[Any]:
+    """A copy of `everywhere` with `values` at `rows`."""
+    out = everywhere.copy()
+    out[rows] = values
+    return out
+
+
+def _csr(share: Tensor, rows: NDArray[np.int64], n: int) -> scipy.sparse.csr_matrix:
+    starts = _numpy(share.crow_indices())
+    lengths = _spread(np.diff(starts), rows, np.zeros(n, dtype=starts.dtype))
+    parts = _numpy(share.values()), _numpy(share.col_indices()).astype(np.int32), np.append(0, lengths.cumsum())
+    return scipy.sparse.csr_matrix(parts, shape=(n, share.shape[1]))

@@ -10,12 +10,16 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 from labelmend.errors import ConfigError
 from labelmend.training.loss_names import BRANCH_LOSSES
 
 LARGE = 12_000  # rows from which speed matters more than the last tenth of a point
+FEW_PICTURES = 5_000  # below it a round is a handful of steps
+AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
+
+Data = Literal["vectors", "pictures"]  # pictures: a net is trained on them; embedded ones are vectors
 
 
 def _option(default: Any, help: str, choices: tuple[str, ...] | None = None, minimum: float | None = None) -> Any:
@@ -34,16 +38,27 @@ class RunConfig:
     packages_per_branch: int = _option(
         4, "B, packages per class and branch; large B approaches random subsets", minimum=1
     )
-    n_rounds: int | None = _option(None, "rounds; follows the data: 8, or 3 above 12,000 rows", minimum=1)
+    n_rounds: int | None = _option(
+        None,
+        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 80, or 40 below 5,000",
+        minimum=1,
+    )
+    correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
     resplit: bool = _option(True, "make new packages every round")
     noisy_branch: bool = _option(True, "keep a net trained on the given labels")
     # Nets and training
     hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
+    width: int | None = _option(
+        None, "channels of the first stage of the net for pictures; follows the data: 64", minimum=1
+    )
     warmup_passes: int = _option(
         5, "passes of plain cross entropy on the given labels before the first round", minimum=0
     )
-    batch_size: int | None = _option(None, "samples a step; follows the data: rows / 20, between 64 and 256", minimum=2)
+    batch_size: int | None = _option(
+        None, "samples a step; follows the data: rows / 20, between 64 (pictures: 32) and 256", minimum=2
+    )
     lr: float = _option(0.05, "learning rate", minimum=0)
+    lr_schedule: str = _option("steps", "steps: by lr_milestones; cosine: down to 0", ("steps", "cosine"))
     lr_milestones: tuple[float, ...] = _option(
         (), "shares of the rounds after which the learning rate drops to a tenth"
     )
@@ -63,12 +78,19 @@ class RunConfig:
     )
     soft_ce_factor: float = _option(1.0, "factor of cross entropy on soft labels", minimum=0)
     soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels", minimum=0)
+    average_decay: float | None = _option(
+        0.0, "the deployed net is an exponential average of the trained one; 0: the trained one itself", minimum=0
+    )
+    consistency: float = _option(
+        0.0, "factor of the loss that asks for the averaged net's answer on strongly changed pictures", minimum=0
+    )
+    consistency_threshold: float = _option(0.8, "probability from which that answer counts", minimum=0)
     fine_tune_passes: int = _option(
         0, "passes of the corrected-label branch over the trusted samples alone, after the last round", minimum=0
     )
     # Graphs and votes
     graph_k: int | None = _option(
-        None, "neighbours; follows the data: rows per class / 12, between 5 and 32", minimum=1
+        None, "neighbours; follows the data: rows per class / 12, between 5 and 32 (pictures: 50)", minimum=1
     )
     gamma: float = _option(3.0, "power of the similarity in the graph", minimum=0)
     alpha: float | None = _option(None, "reach of propagation; follows the data: .9 for small classes, .5 for large")
@@ -80,6 +102,14 @@ class RunConfig:
     label_delay: int = _option(0, "1: train with the labels of the previous vote", minimum=0)
     low_percentile: float = _option(0.0, "certainty below this percentile becomes 0; the paper's minimum is 0")
     high_percentile: float = _option(1.0, "certainty above this percentile becomes 1; the paper's maximum is 1")
+    round_labels: str = _option(
+        "vote",
+        "labels the nets learn from: the winning vote, or from half of the rounds on the argmax of the posterior",
+        ("vote", "posterior"),
+    )
+    evidence_kept: float = _option(
+        1.0, "share of what earlier rounds' graphs said that each new round keeps", minimum=0
+    )
     tolerance: float = _option(1e-3, "relative residual at which the solver stops", minimum=0)
     max_iter: int = _option(100, "cap on solver iterations", minimum=1)
     exact_rows: int = _option(12_000, "above this many rows neighbours are searched in nearby cells only", minimum=0)
@@ -87,6 +117,9 @@ class RunConfig:
     # The decision
     decide: str = _option(
         "posterior", "final labels: argmax of the posterior, or every winning vote", ("posterior", "votes")
+    )
+    net_power: float = _option(
+        0.0, "power of the deployed net's answer beside that of the graphs in the posterior; 0: graphs alone", minimum=0
     )
     held_out_passes: int | None = _option(
         None,
@@ -145,26 +178,61 @@ PAPER: dict[str, Any] = {
     "tolerance": 1e-4,
 }
 
+# Where training a net on pictures differs from the defaults above. None: `follow` has a rule for pictures.
+PICTURES_PLUS: dict[str, Any] = {
+    "n_rounds": None,
+    "warmup_passes": 10,
+    "lr": 0.05,
+    "lr_schedule": "cosine",
+    "held_out_passes": 0,
+    "mixup": True,
+    "average_decay": None,
+    "consistency": 1.0,
+    "correct_every": 3,
+    "round_labels": "vote",
+    "evidence_kept": 0.5,
+    "net_power": 1.0,
+}
+# Where the CIFAR recipe of the paper's field differs from PAPER.
+PICTURES_PAPER: dict[str, Any] = {
+    "n_rounds": 200,
+    "warmup_passes": 10,
+    "batch_size": 128,
+    "lr": 0.02,
+    "lr_milestones": (0.75,),
+    "weight_decay": 5e-4,
+    "held_out_passes": 0,
+}
+BASES: dict[tuple[str, Data], dict[str, Any]] = {
+    ("plus", "vectors"): {},
+    ("paper", "vectors"): PAPER,
+    ("plus", "pictures"): PICTURES_PLUS,
+    ("paper", "pictures"): {**PAPER, **PICTURES_PAPER},
+}
 
-def make_config(preset: str = "plus", **changes: Any) -> RunConfig:
-    """The preset with some values changed; unknown names are errors."""
+
+def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) -> RunConfig:
+    """The preset for this kind of data with some values changed; unknown names are errors."""
     known = {entry.name for entry in dataclasses.fields(RunConfig)}
     unknown = sorted(set(changes) - known)
     if unknown:
         raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")
-    base = PAPER if preset == "paper" else {}
-    return RunConfig(**{**base, **changes, "preset": preset})
+    return RunConfig(**{**BASES.get((preset, data), {}), **changes, "preset": preset})
 
 
-def follow(config: RunConfig, n_rows: int, n_classes: int) -> RunConfig:
+def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> RunConfig:
     """Fill every None from the size of the data. One rule each; measured in docs/experiments.md."""
     class_size = max(n_rows / n_classes, 1)
-    large = n_rows > LARGE
+    large, pictures = n_rows > LARGE, data == "pictures"
+    batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
+    rounds = (40 if n_rows < FEW_PICTURES else 80) if pictures else (3 if large else 8)
     rules: dict[str, Any] = {
-        "n_rounds": 3 if large else 8,
+        "n_rounds": rounds,
         "hidden": 256 if large else 512,
-        "batch_size": min(256, max(64, n_rows // 20)),
-        "graph_k": min(32, max(5, round(class_size / 12))),
+        "width": 64,
+        "batch_size": batch_size,
+        "average_decay": 1 - 1 / min(500.0, max(10.0, AVERAGE_ROUNDS * n_rows / batch_size)),
+        "graph_k": min(50 if pictures else 32, max(5, round(class_size / 12))),
         "alpha": min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1))),
         "held_out_passes": 6 if large else 0,
     }

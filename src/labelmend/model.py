@@ -1,6 +1,7 @@
 """The deployed classifier: the corrected-label branch with everything it needs to judge new rows.
 
-Saved as safetensors and JSON; loading executes nothing.
+Saved as safetensors and JSON; loading executes nothing. The description says which `kind` it is: vectors, which are
+here, or pictures-trained and pictures-embedded, which are in `image_model.py`.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from labelmend.data.features import Scaler, check_finite, read_features
 from labelmend.data.samples import VectorSamples
 from labelmend.embed import embed
 from labelmend.errors import DataError, RunFolderError
 from labelmend.nets.mlp import MLP
+from labelmend.nets.preact_resnet import PreActResNet
 
 NetFactory = Callable[[int, int], nn.Module]  # (number of inputs, number of classes) -> net: batch -> features, logits
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
+VECTORS = "vectors"
 
 
 @dataclass(frozen=True)
@@ -53,24 +56,55 @@ class VectorModel:
         return labels
 
     def save(self, folder: Path) -> None:
-        tensors = {
-            f"net.{name}": value.detach().cpu().clone().contiguous() for name, value in self.net.state_dict().items()
+        about = {"kind": VECTORS, **describe_net(self.net), "n_classes": len(self.classes)}
+        write_model(folder, {**net_tensors(self.net), **scaler_tensors(self.scaler)}, about)
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What is in the two files of a model."""
+
+    folder: Path
+    about: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+    def part(self, name: str) -> dict[str, Tensor]:
+        return {
+            key.removeprefix(f"{name}."): value for key, value in self.tensors.items() if key.startswith(f"{name}.")
         }
-        for name in ("mean", "scale", "projection"):
-            if (value := getattr(self.scaler, name)) is not None:
-                tensors[f"scaler.{name}"] = torch.from_numpy(np.ascontiguousarray(value))
-        save_file(tensors, folder / WEIGHTS)
-        shape = {}
-        if isinstance(self.net, MLP):
-            shape = {"n_inputs": self.scaler.n_inputs, "n_hidden": self.net.hidden.out_features}
-        description = {"net": type(self.net).__name__, **shape, "n_classes": len(self.classes)}
-        (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+    def scaler(self) -> Scaler:
+        return Scaler(**{name: value.numpy() for name, value in self.part("scaler").items()})
+
+    def net(self, n_inputs: int, n_classes: int, make_net: NetFactory | None) -> nn.Module:
+        """A net that is not ours needs the factory that built it."""
+        name, shape = self.about["net"], self.about.get("shape", {})
+        if make_net is not None:
+            net = make_net(n_inputs, n_classes)
+        elif name in OUR_NETS:
+            net = OUR_NETS[name](**shape)
+        else:
+            raise RunFolderError(
+                f"the model in {self.folder} is a {name}, which this library cannot build. "
+                "Pass the factory that made it: labelmend.load(folder, net=...)."
+            )
+        net.load_state_dict(self.part("net"))
+        return net.eval()
 
 
-def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None) -> VectorModel:
-    """The saved model. A net that is not ours needs the factory that built it."""
+def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None, backbone: Any = None) -> Any:
+    """The saved model. A net that is not ours needs the factory that built it, and so does a backbone."""
+    from labelmend import image_model
+
     try:
-        return _load_model(folder, classes, make_net)
+        saved = SavedModel(
+            folder, json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")), load_file(folder / WEIGHTS)
+        )
+        if saved.about["kind"] != VECTORS:
+            return image_model.from_saved(saved, classes, make_net, backbone)
+        scaler = saved.scaler()
+        net = saved.net(scaler.n_inputs, len(classes), make_net)
+        return VectorModel(net, scaler, classes, torch.device("cpu"))
     except (SafetensorError, RuntimeError, TypeError) as error:
         raise RunFolderError(
             f"the model in {folder} must hold the weights of its net. Got this instead: {error}. "
@@ -78,18 +112,40 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None)
         ) from error
 
 
-def _load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None) -> VectorModel:
-    description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-    tensors = load_file(folder / WEIGHTS)
-    scaler = Scaler(**{name[7:]: value.numpy() for name, value in tensors.items() if name.startswith("scaler.")})
-    if make_net is not None:
-        net = make_net(scaler.n_inputs, len(classes))
-    elif description["net"] == "MLP":
-        net = MLP(description["n_inputs"], description["n_hidden"], description["n_classes"])
-    else:
-        raise RunFolderError(
-            f"the model in {folder} is a {description['net']}, which this library cannot build. "
-            "Pass the factory that made it: labelmend.load(folder, net=...)."
-        )
-    net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
-    return VectorModel(net.eval(), scaler, classes, torch.device("cpu"))
+def write_model(folder: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    save_file({name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}, folder / WEIGHTS)
+    (folder / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+
+def net_tensors(net: nn.Module) -> dict[str, Tensor]:
+    return {f"net.{name}": value for name, value in net.state_dict().items()}
+
+
+def scaler_tensors(scaler: Scaler) -> dict[str, Tensor]:
+    parts = {name: getattr(scaler, name) for name in ("mean", "scale", "projection")}
+    return {f"scaler.{name}": torch.from_numpy(np.array(value)) for name, value in parts.items() if value is not None}
+
+
+def describe_net(net: nn.Module) -> dict[str, Any]:
+    """Its full name, so that a class of the same name elsewhere is not taken for ours; of ours the shape as well."""
+    shape: dict[str, Any] = {}
+    if type(net) is MLP:
+        shape = {
+            "n_inputs": net.hidden.in_features,
+            "n_hidden": net.hidden.out_features,
+            "n_classes": net.head.out_features,
+        }
+    elif type(net) is PreActResNet:
+        shape = {
+            "n_channels": net.stem.in_channels,
+            "n_classes": net.head.out_features,
+            "width": net.stem.out_channels,
+        }
+    return {"net": full_name(type(net)), **({"shape": shape} if shape else {})}
+
+
+def full_name(kind: type[nn.Module]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+OUR_NETS: dict[str, Callable[..., nn.Module]] = {full_name(kind): kind for kind in (MLP, PreActResNet)}

@@ -18,6 +18,9 @@ from labelmend.data.labels import Labels
 from labelmend.errors import ConfigError
 from labelmend.records import RoundRecord
 
+UNREADABLE = "unreadable"
+STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
+
 
 @dataclass(frozen=True)
 class ConfusedPair:
@@ -30,10 +33,13 @@ class ConfusedPair:
 
 @dataclass(frozen=True)
 class Correction:
-    """What `correct` returns. Arrays run along the samples in the order they came."""
+    """What `correct` and `correct_images` return. Arrays run along the samples in the order they came.
+
+    A picture that could not be read keeps its label, with confidence and certainty 0, no runner-up and no neighbours.
+    """
 
     labels: Any  # corrected labels, in the container of the given ones
-    status: NDArray[np.str_]  # kept | corrected | review | filled
+    status: NDArray[np.str_]  # kept | corrected | review | filled | unreadable
     confidence: NDArray[np.float32]  # posterior probability of the label
     certainty: NDArray[np.float32]  # omega of the last vote, 0..1
     runner_up: NDArray[Any]  # second most probable class
@@ -47,11 +53,12 @@ class Correction:
     given: Labels
     corrected_codes: NDArray[np.int64]
     ids: NDArray[Any]
-    neighbors: NDArray[np.int32]  # (n, <= 10) nearest samples in the space of one branch
+    neighbors: NDArray[np.int32]  # (n, <= 10) nearest samples in the space of one branch; -1: none
     fingerprint: str  # of the data, to recognise them
     seconds: float
     duplicates: list[list[int]] = field(default_factory=list)  # identical rows with different labels
     warnings: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)  # id of a picture -> why it could not be read
 
     def __len__(self) -> int:
         return len(self.corrected_codes)
@@ -81,7 +88,7 @@ class Correction:
 
     def summary(self) -> dict[str, Any]:
         """The numbers a person asks for first, ready for JSON."""
-        n_labelled = int((self.given.codes >= 0).sum())
+        n_labelled = int(((self.given.codes >= 0) & (self.status != UNREADABLE)).sum())
         return {
             "rows": len(self),
             "classes": len(self.classes),
@@ -93,6 +100,7 @@ class Correction:
             "corrected": self.count("corrected"),
             "review": self.count("review"),
             "filled": self.count("filled"),
+            "unreadable": self.count(UNREADABLE),
             "confused_pairs": [
                 {"given": plain_value(p.given), "corrected": plain_value(p.corrected), "count": p.count}
                 for p in self.confused_pairs()

@@ -1,16 +1,18 @@
 """The run folder: the contract between commands. This is the one place that says what is in it.
 
     labels.csv         id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order;
-                       a missing given label is empty
+                       a missing given label is empty, and so is the runner-up of a picture that could not be read
+    unreadable.csv     id, reason: the pictures that could not be read; only where there are some
     labels.parquet     the same, where pyarrow is installed; a missing given label is null
     codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label)
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
     transition.npz     transition: P(given | true), rows and columns in the order of the classes
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
-    history.json       one record per round
+    history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data
-    model.safetensors  weights of the classifier; model.json says which net it is
+    model.safetensors  weights of the classifier; model.json says which net it is, and for embedded pictures which
+                       backbone comes before it, whose weights are not here
 
 Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
 and so do ids. Labels come back as a numpy array, whatever their container was.
@@ -31,6 +33,7 @@ import platform
 import secrets
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -41,13 +44,13 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
-from labelmend.decide import STATUS_NAMES
-from labelmend.errors import RunFolderError
+from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.model import NetFactory, load_model
-from labelmend.records import RoundRecord
-from labelmend.result import Correction, plain_value
+from labelmend.records import CorrectionRecord, RoundRecord
+from labelmend.result import STATUS_TYPE, Correction, plain_value
 
-FORMAT, FORMAT_VERSION = "labelmend run", 1
+FORMAT, FORMAT_VERSION = "labelmend run", 2
+UNREADABLE_FILE = "unreadable.csv"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
@@ -69,8 +72,11 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
     return path
 
 
-def load(path: str | Path, net: NetFactory | None = None) -> Correction:
-    """Read a run folder back. Labels come as numpy arrays; a model that is not ours needs its factory `net`."""
+def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) -> Correction:
+    """Read a run folder back. Labels come as numpy arrays; a model that is not ours needs its factory `net`.
+
+    backbone: of a model for embedded pictures, if it was a module of your own or has moved.
+    """
     folder = Path(path)
     config = _read_config(folder)
     if config is None:
@@ -81,8 +87,8 @@ def load(path: str | Path, net: NetFactory | None = None) -> Correction:
             "use the version of labelmend that wrote it."
         )
     try:
-        return _read_all(folder, config, net)
-    except RunFolderError:
+        return _read_all(folder, config, net, backbone)
+    except LabelmendError:
         raise
     except Exception as error:  # a damaged file can make its reader raise anything
         raise RunFolderError(
@@ -130,7 +136,10 @@ def _read_config(folder: Path) -> dict[str, Any] | None:
 
 def _write_all(result: Correction, folder: Path) -> None:
     rows = _label_rows(result)
-    _write_csv(rows, folder / "labels.csv")
+    _write_csv(COLUMNS, rows, folder / "labels.csv")
+    if result.unreadable:
+        reasons = [(_text(name), _text(reason)) for name, reason in result.unreadable.items()]
+        _write_csv(("id", "reason"), reasons, folder / UNREADABLE_FILE)
     if util.find_spec("pyarrow") is not None:
         _write_parquet(rows, folder / "labels.parquet")
     _write_arrays(result, folder)
@@ -156,7 +165,7 @@ def _write_all(result: Correction, folder: Path) -> None:
 
 
 def _write_arrays(result: Correction, folder: Path) -> None:
-    place = {value: code for code, value in enumerate(result.classes.tolist())}
+    place = {None: -1} | {value: code for code, value in enumerate(result.classes.tolist())}
     np.savez_compressed(
         folder / "codes.npz",
         given=result.given.codes,
@@ -185,15 +194,19 @@ def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
     return [
         (
             _text(name),
-            None if old is None else _text(old),
-            _text(new),
+            _text_or_none(old),
+            _text_or_none(new),
             str(status),
             confidence,
             certainty,
-            _text(second),
+            _text_or_none(second),
         )
         for name, old, new, status, confidence, certainty, second in zip(*columns, strict=True)
     ]
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -201,11 +214,16 @@ def _text(value: Any) -> str:
     return str(plain_value(value)).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _write_csv(rows: list[tuple[Any, ...]], path: Path) -> None:
+def _write_csv(columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
+        writer.writerow(columns)
         writer.writerows(rows)
+
+
+def _read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def _write_parquet(rows: list[tuple[Any, ...]], path: Path) -> None:
@@ -221,29 +239,29 @@ def _write_parquet(rows: list[tuple[Any, ...]], path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(arrays), path)
 
 
-def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None) -> Correction:
+def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, backbone: Any) -> Correction:
     summary = _read_json(folder / "summary.json")
     classes = _as_kind(summary["class_values"], summary["class_kind"])
     codes = _read_arrays(folder / "codes.npz")
     votes = _read_arrays(folder / "votes.npz")
-    with (folder / "labels.csv").open(newline="", encoding="utf-8") as file:
-        table = list(csv.DictReader(file))
+    table = _read_csv(folder / "labels.csv")
+    unreadable = _read_csv(folder / UNREADABLE_FILE) if (folder / UNREADABLE_FILE).exists() else []
     neighbors = _read_arrays(folder / "neighbors.npz")["indices"]
     _check_lengths(table=table, neighbors=neighbors, votes=votes["indptr"][1:], **codes)
     given = Labels(codes["given"], classes, lambda values: values)
     parameters: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in config["parameters"].items()}
     return Correction(
         labels=given.decode(codes["corrected"]),
-        status=np.array([row["status"] for row in table], dtype=np.array(STATUS_NAMES).dtype),
+        status=np.array([row["status"] for row in table], dtype=STATUS_TYPE),
         confidence=np.array([row["confidence"] for row in table], dtype=np.float32),
         certainty=np.array([row["certainty"] for row in table], dtype=np.float32),
-        runner_up=classes[codes["runner_up"]],
+        runner_up=given.values(codes["runner_up"]),
         noise_rate=summary["noise_rate"],
         transition=_read_arrays(folder / "transition.npz")["transition"],
         votes=scipy.sparse.csr_matrix((votes["data"], votes["indices"], votes["indptr"]), shape=tuple(votes["shape"])),
         classes=classes,
-        model=load_model(folder, classes, net),
-        history=[RoundRecord(**record) for record in _read_json(folder / "history.json")],
+        model=load_model(folder, classes, net, backbone),
+        history=[_as_round(record) for record in _read_json(folder / "history.json")],
         config=RunConfig(**parameters),
         given=given,
         corrected_codes=codes["corrected"],
@@ -253,7 +271,13 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None) -> C
         seconds=summary["seconds"],
         duplicates=summary["duplicates"],
         warnings=summary["warnings"],
+        unreadable={row["id"]: row["reason"] for row in unreadable},
     )
+
+
+def _as_round(record: dict[str, Any]) -> RoundRecord:
+    correction = record["correction"]
+    return RoundRecord(**{**record, "correction": None if correction is None else CorrectionRecord(**correction)})
 
 
 def _check_lengths(**parts: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from labelmend.records import RoundRecord
 
+SELDOM = ("filled in", "could not be read")  # said only where there are such
 LONGEST_NAME = 40  # characters of a class that are shown
 
 
@@ -24,15 +25,26 @@ class ProgressLine:
         self.quiet = quiet
         self.live = self.stream.isatty() and not quiet
         self.began = time.monotonic()
+        self.warm = False  # the warm-up has begun; stages before it prepare the data
         self.rounds_began: float | None = None
         self.last: RoundRecord | None = None
+        self.preparing = ""
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
-        if self.rounds_began is None and name != "warm-up":
+        """A stage begins, or one that prepares the data is further on."""
+        self.warm = self.warm or name == "warm-up"
+        if self.warm and self.rounds_began is None and name != "warm-up":
             self.rounds_began = time.monotonic()
         if self.live:
             self._rewrite(f"{self._where(name)}{self._rounds_left()}")
+        elif not self.warm:
+            self._log_preparing(name.split(" (")[0])
+
+    def _log_preparing(self, name: str) -> None:
+        """Once for each stage, not for each step of it."""
+        if name != self.preparing and not self.quiet:
+            print(name, file=self.stream, flush=True)
+        self.preparing = name
 
     def round(self, record: RoundRecord, state: object = None) -> None:
         """A round is over."""
@@ -47,7 +59,7 @@ class ProgressLine:
             self._rewrite("")
 
     def _where(self, stage: str) -> str:
-        if stage in ("warm-up", "decide"):
+        if stage in ("warm-up", "decide") or not self.warm:
             return stage
         if self.last is None:
             return f"round 1  {stage}"
@@ -74,10 +86,11 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
         ("for review", summary["review"], "doubtful, look at these first"),
         ("kept", summary["kept"], ""),
         ("filled in", summary["filled"], "had no label"),
+        ("could not be read", summary["unreadable"], _where_reasons(folder)),
     ]
     lines = [f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}", ""]
     lines += [
-        f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name != "filled in"
+        f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name not in SELDOM
     ]
     if summary["confused_pairs"]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
@@ -88,19 +101,46 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     return lines
 
 
+def _where_reasons(folder: Path | None) -> str:
+    return (
+        "labels left as they were" if folder is None else f"labels left as they were; see {folder / 'unreadable.csv'}"
+    )
+
+
 def dry_run_lines(facts: dict[str, Any]) -> list[str]:
     """What a run would do and cost, in plain words."""
     parameters = facts["parameters"]
+    width = parameters["width"] if facts.get("mode") == "train" else parameters["hidden"]
     return [
-        f"{facts['rows']:,} rows x {facts['columns']:,} columns, {facts['classes']:,} classes",
+        *_size_lines(facts),
         f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
-        f"about {size_in_words(facts['estimated_bytes'])} of memory and "
-        f"{seconds_in_words(facts['estimated_seconds'])} on two CPU cores",
+        _cost_line(facts),
         f"rounds {parameters['n_rounds']}, neighbours {parameters['graph_k']}, alpha {parameters['alpha']:.2f}, "
-        f"width {parameters['hidden']}",
+        f"width {width}",
         *(f"note: {printable(text)}" for text in facts["warnings"]),
         "dry run: nothing was corrected or written",
     ]
+
+
+def _size_lines(facts: dict[str, Any]) -> list[str]:
+    if "pictures" not in facts:
+        return [f"{facts['rows']:,} rows x {facts['columns']:,} columns, {facts['classes']:,} classes"]
+    how = "trained on" if facts["mode"] == "train" else f"embedded by {facts['backbone']}"
+    unreadable = [f"{facts['unreadable']:,} could not be read by their headers"] if facts["unreadable"] else []
+    height, width = facts["size"]
+    return [
+        f"{facts['pictures']:,} pictures, {facts['classes']:,} classes; {how} at {height} x {width} pixels",
+        *unreadable,
+    ]
+
+
+def _cost_line(facts: dict[str, Any]) -> str:
+    if facts["estimated_seconds"] is None:
+        time_needed = "time not known beforehand"
+    else:
+        time_needed = f"{seconds_in_words(facts['estimated_seconds'])} on two CPU cores"
+    disk = f", {size_in_words(facts['cache_bytes'])} of disk in {facts['cache']}" if "cache" in facts else ""
+    return f"about {size_in_words(facts['estimated_bytes'])} of memory and {time_needed}{disk}"
 
 
 def seconds_in_words(seconds: float) -> str:

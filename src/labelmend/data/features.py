@@ -160,7 +160,7 @@ def fit_scaler(matrix: Any, seed: int) -> Scaler:
 
 
 def conflicting_duplicates(matrix: Any, codes: NDArray[np.integer]) -> list[list[int]]:
-    """Groups of identical rows whose labels differ, in order of their first row."""
+    """Groups of identical rows, or pictures of uint8, whose labels differ, in order of their first row."""
     same_hash: dict[int, list[int]] = {}
     for index in range(matrix.shape[0]):
         same_hash.setdefault(hash(_row_bytes(matrix, index)), []).append(index)
@@ -175,6 +175,8 @@ def conflicting_duplicates(matrix: Any, codes: NDArray[np.integer]) -> list[list
 def _row_bytes(matrix: Any, index: int) -> bytes:
     """Equal for equal rows: minus zero is zero, and a zero that is stored is as good as one that is not."""
     if not scipy.sparse.issparse(matrix):
+        if matrix.dtype == np.uint8:
+            return matrix[index].tobytes()  # type: ignore[no-any-return]
         return (matrix[index] + 0.0).tobytes()  # type: ignore[no-any-return]
     part = slice(matrix.indptr[index], matrix.indptr[index + 1])
     data, indices = matrix.data[part], matrix.indices[part]

@@ -25,18 +25,19 @@ class Labels:
     codes: NDArray[np.int64]
     classes: NDArray[Any]
     restore: Callable[[NDArray[Any]], Any]  # values of every sample -> the container, dtype and index that came
+    blank: Any = None  # what stood where a label is missing
 
-    def values(self, codes: NDArray[np.integer]) -> NDArray[Any]:
-        """Class values for codes, None where a code is missing."""
+    def values(self, codes: NDArray[np.integer], blank: Any = None) -> NDArray[Any]:
+        """Class values for codes, `blank` where a code is missing."""
         if (codes >= 0).all():
             known: NDArray[Any] = self.classes[codes]
             return known
-        out = np.empty(len(codes), dtype=object)
+        out = np.full(len(codes), blank, dtype=object)
         out[codes >= 0] = self.classes[codes[codes >= 0]]
         return out
 
     def decode(self, codes: NDArray[np.integer]) -> Any:
-        return self.restore(self.values(codes))
+        return self.restore(self.values(codes, self.blank))
 
 
 def read_labels(y: Any, missing: Any = None) -> Labels:
@@ -51,7 +52,7 @@ def read_labels(y: Any, missing: Any = None) -> Labels:
     classes, inverse = _factorize(present)
     codes = np.full(len(values), MISSING, dtype=np.int64)
     codes[~absent] = inverse
-    return Labels(codes, classes, restore)
+    return Labels(codes, classes, restore, values[absent][0] if absent.any() else None)
 
 
 def check_classes(labels: Labels) -> None:

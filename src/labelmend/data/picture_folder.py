@@ -52,6 +52,13 @@ def find_in_folders(folder: Path, root: Path) -> Pictures:
     )
 
 
+def pictures_below(folder: Path) -> list[Path]:
+    """All pictures below a folder, whatever the folders mean, sorted by path."""
+    walk = _Walk()
+    walk.through(folder)
+    return sorted(walk.pictures, key=lambda path: path.parts)
+
+
 @dataclass
 class _Walk:
     pictures: list[Path] = field(default_factory=list)

@@ -81,7 +81,7 @@ def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | Non
         raise
     except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
         raise DataError(not_plain_arrays(path)) from error
-    pixels = _check_pixels(arrays[_picture(columns)], _picture(columns))
+    pixels = check_pixels(arrays[_picture(columns)], f"the array {_picture(columns)!r}")
     columns_of_one = {name: a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for name, a in arrays.items()}
     for name in columns.special():
         if columns_of_one[name].shape != (len(pixels),):
@@ -209,14 +209,15 @@ def _paths(folder: Path, cells: Sequence[str | None]) -> list[Path | None]:
     return [folder / cell if cell else None for cell in cells]
 
 
-def _check_pixels(pixels: NDArray[Any], name: str) -> NDArray[np.uint8]:
+def check_pixels(pixels: NDArray[Any], name: str) -> NDArray[np.uint8]:
+    """The array itself, if it holds pictures."""
     shape = pixels.shape
     if pixels.dtype == np.uint8 and 0 not in shape and (len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))):
         return pixels
     first = len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
     hint = " Put the channels last: array.transpose(0, 2, 3, 1)." if first else ""
     raise DataError(
-        f"the array {name!r} must hold pictures as uint8 of shape (N, H, W), (N, H, W, 1) or (N, H, W, 3). "
+        f"{name} must hold pictures as uint8 of shape (N, H, W), (N, H, W, 1) or (N, H, W, 3). "
         f"Got {pixels.dtype} of shape {shape} instead.{hint}"
     )
 

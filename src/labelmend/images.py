@@ -1,0 +1,276 @@
+"""`correct_images`: the one call for pictures. Finds and decodes them, embeds them or trains on them.
+
+Embedded, pictures become feature vectors and go the way of `correct`. Trained on, they stay pixels. Those that cannot
+be read take no part and are listed in the result with the reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from labelmend import api
+from labelmend.backbone_features import backbone_features
+from labelmend.config import follow, make_config
+from labelmend.data.features import MIN_ROWS, check_features, conflicting_duplicates
+from labelmend.data.labels import Labels, check_classes, read_labels
+from labelmend.data.load import objects
+from labelmend.data.picture_cache import DecodedPictures, decode, native_size
+from labelmend.data.picture_set import Pictures, checked, unique_or_rows
+from labelmend.data.picture_table import check_pixels
+from labelmend.data.pictures import find_pictures
+from labelmend.data.samples import ImageSamples, colour_statistics
+from labelmend.errors import ConfigError, DataError, LabelmendWarning
+from labelmend.image_model import EmbeddedImageModel, NamedBackbone, TrainedImageModel
+from labelmend.loop import Callback, Progress
+from labelmend.model import NetFactory, VectorModel
+from labelmend.nets.backbone import Backbone
+from labelmend.nets.preact_resnet import PreActResNet
+from labelmend.nets.pretrained import LITE0, load_backbone
+from labelmend.result import Correction
+
+Mode = Literal["embed", "train"]
+MODES = ("auto", "embed", "train")
+SMALL = 64  # up to this many pixels a side pictures are trained on as they are
+DECODED = 256  # side of larger ones in train mode
+CROPPED = 7 / 8  # of it that the net sees: 224 of 256
+GPU_SHARE = 0.3  # of the free memory of a GPU that pixels may take
+
+
+def correct_images(
+    source: Any,
+    y: Any = None,
+    *,
+    mode: str = "auto",
+    backbone: Any = LITE0,
+    size: int | None = None,
+    cache: str | Path | None = None,
+    labels: str | None = None,
+    ids: Any = None,
+    trusted: Any = None,
+    missing: Any = None,
+    preset: str = "plus",
+    net: NetFactory | None = None,
+    callback: Callback | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Correction:
+    """Correct the labels of pictures.
+
+    source: a folder of class folders, a .csv or .parquet with the columns path and label, a folder saved by Hugging
+        Face's `datasets`, an .npz with the arrays images and labels; or, with the labels `y`, a list of paths or an
+        array of uint8 (N, H, W[, 1 or 3]).
+    mode: "embed": features of a frozen backbone, then the method for vectors; "train": the nets of the method are
+        trained on the pictures; "auto": train where there is a GPU, embed elsewhere.
+    backbone: for "embed"; "efficientnet-lite0", "hf:NAME", a folder with a transformers model, or a torch.nn.Module.
+    size: side in pixels to which pictures are fitted; by default the backbone's; in train mode the pictures' own if it
+        is the same for all and at most 64, else 256, of which the net sees 224.
+    cache: folder for decoded pixels and features; by default labelmend in $XDG_CACHE_HOME or ~/.cache.
+    labels, ids, trusted: name columns; with `y`, ids and trusted are one value per picture, as in `correct`.
+    missing, preset, callback, progress, parameters: as in `correct`. net: from (number of features, or 3 colours;
+        number of classes).
+    """
+    began = time.perf_counter()
+    tell = progress or (lambda _: None)
+    make_config(preset, **parameters)  # a wrong parameter is told before the pictures are read
+    pictures = read_source(source, y, labels, ids, trusted)
+    given, certain = read_given(pictures, y, missing)
+    chosen, notes = choose_mode(mode, parameters.get("device", "auto"))
+    for note in notes:
+        tell(note)
+    order = _Order(
+        pictures, given, certain, default_cache() if cache is None else Path(cache), net, preset, parameters, tell
+    )
+    task, kept = _embed(order, load_backbone(backbone, size)) if chosen == "embed" else _train(order, size)
+    unreadable = {str(pictures.ids[row]): why for row, why in kept.unreadable.items()}
+    notes += [*pictures.notes, *_unreadable_notes(unreadable), *api.notice(kept.labels, task.duplicates, task.config)]
+    for note in notes:
+        warnings.warn(note, LabelmendWarning, stacklevel=2)
+    solution = api.solve(task.problem, task.make_net, task.config, callback, progress)
+    seconds = time.perf_counter() - began
+    return api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What was asked for, in whichever mode."""
+
+    pictures: Pictures
+    given: Labels
+    certain: NDArray[np.bool_]
+    cache: Path
+    net: NetFactory | None
+    preset: str
+    parameters: dict[str, Any]
+    tell: Progress
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The pictures that take part: their rows among all, labels and trusted marks; and why the others do not."""
+
+    rows: NDArray[np.int64]
+    labels: Labels
+    trusted: NDArray[np.bool_]
+    unreadable: dict[int, str]
+
+
+def read_source(source: Any, y: Any, labels: str | None = None, ids: Any = None, trusted: Any = None) -> Pictures:
+    """The pictures and all that is said about them, wherever they come from."""
+    if isinstance(source, Pictures):
+        return source
+    if isinstance(source, str | os.PathLike):
+        if y is not None:
+            raise ConfigError("y goes with an array or a list of paths. A folder or file holds its labels itself.")
+        for name, value in (("ids", ids), ("trusted", trusted)):
+            if value is not None and not isinstance(value, str):
+                raise ConfigError(f"{name} must name a column of {source}. Got {type(value).__name__} instead.")
+        return find_pictures(Path(source), labels, ids, trusted)
+    if y is None or labels is not None:
+        raise ConfigError("pictures that come as an array or a list of paths need their labels as y=.")
+    sources: Any
+    if isinstance(source, Sequence):
+        sources = [Path(path) if isinstance(path, str | os.PathLike) else path for path in source]
+        names, notes = unique_or_rows(list(source)) if all(isinstance(s, Path) for s in sources) else (None, [])
+    else:
+        sources, names, notes = check_pixels(np.asarray(source), "pictures"), None, list[str]()
+    values = read_labels(y)
+    if len(values.codes) != len(sources):
+        raise DataError(
+            f"there must be as many labels as pictures. Got {len(values.codes)} for {len(sources)} pictures instead."
+        )
+    found = api.read_ids(ids, len(sources)).astype(np.str_) if ids is not None or names is None else names
+    marks = None if trusted is None else api.read_trusted(trusted, values)
+    return checked(Pictures(found, list(values.values(values.codes)), marks, sources, notes))
+
+
+def read_given(pictures: Pictures, y: Any, missing: Any) -> tuple[Labels, NDArray[np.bool_]]:
+    """The labels, to be handed back in the container of `y` or else as an array, and which of them are certain."""
+    labels = read_labels(objects(pictures.given) if y is None else y, missing)
+    return labels, api.read_trusted(pictures.trusted, labels)
+
+
+def choose_mode(mode: str, device: str) -> tuple[Mode, list[str]]:
+    """What "auto" means here, and a note that says so."""
+    if mode not in MODES:
+        raise ConfigError(f"mode must be one of {', '.join(MODES)}. Got {mode!r} instead.")
+    usable = api.choose_device(device)
+    if mode != "auto":
+        return "train" if mode == "train" else "embed", []
+    if usable.type == "cuda":
+        return "train", ["mode auto: there is a GPU, so nets are trained on the pictures; mode embed would be quicker"]
+    return "embed", [
+        "mode auto: no GPU is used, so pictures are embedded by a frozen backbone; mode train is slow here"
+    ]
+
+
+def train_size(pictures: Pictures, size: int | None) -> tuple[tuple[int, int], int]:
+    """(height, width) to decode to in train mode, and the side of the square that the net sees."""
+    if size is None:
+        native = native_size(pictures)
+        if native is not None and max(native) <= SMALL:
+            return native, min(native)
+    side = size or DECODED
+    return (side, side), side if side <= SMALL else round(CROPPED * side)
+
+
+def default_cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "labelmend"
+
+
+def _embed(order: _Order, backbone: Backbone) -> tuple[api.Task, Readable]:
+    """Pictures as feature vectors."""
+    config = make_config(order.preset, **order.parameters)
+    device = api.choose_device(config.device)
+    pixels = decode(order.pictures, backbone.size, order.cache, order.tell)
+    kept = _readable(pixels, order)
+
+    def count(done: int, total: int) -> None:
+        order.tell(f"embedding pictures ({done:,} of {total:,})")
+
+    features = backbone_features(pixels.pixels, backbone, order.cache, pixels.fingerprint, device, count)
+    check_features(features)
+    task = api.vector_task(features, kept.labels, kept.trusted, config, order.net)
+
+    def make_model(trained: nn.Module) -> EmbeddedImageModel:
+        head: VectorModel = task.make_model(trained)
+        return EmbeddedImageModel(trained, head.classes, device, head.scaler, NamedBackbone.of(backbone))
+
+    return replace(task, make_model=make_model, fingerprint=_fingerprint(pixels, order.given)), kept
+
+
+def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
+    """Pictures as pixels."""
+    decoded_size, crop = train_size(order.pictures, size)
+    pixels = decode(order.pictures, decoded_size, order.cache, order.tell)
+    kept = _readable(pixels, order)
+    classes = order.given.classes
+    config = make_config(order.preset, "pictures", **order.parameters)
+    config = follow(config, len(kept.rows), len(classes), "pictures")
+    device = api.choose_device(config.device)
+    data = _as_tensor(pixels.pixels, device)
+    mean, spread = colour_statistics(data)
+    samples = ImageSamples(data, mean, spread, crop, device)
+    make_net: Callable[[], nn.Module] = partial(PreActResNet, 3, len(classes), config.width or 1)
+    if order.net is not None:
+        make_net = api.checked_factory(order.net, 3, len(classes), samples, config.seed)
+    task = api.Task(
+        api.make_problem(samples, kept.labels, kept.trusted, config),
+        make_net,
+        config,
+        lambda trained: TrainedImageModel(trained, classes, device, mean, spread, decoded_size, crop),
+        conflicting_duplicates(pixels.pixels, kept.labels.codes),
+        _fingerprint(pixels, order.given),
+    )
+    return task, kept
+
+
+def _readable(pixels: DecodedPictures, order: _Order) -> Readable:
+    rows = pixels.readable
+    labels = replace(order.given, codes=order.given.codes[rows])
+    present = np.unique(labels.codes[labels.codes >= 0])
+    if len(rows) < MIN_ROWS or len(present) < 2:
+        raise DataError(
+            f"there must be at least {MIN_ROWS} readable pictures of two classes. "
+            f"Got {len(rows)} of {len(present)} instead, and {len(pixels.unreadable)} that cannot be read."
+        )
+    check_classes(labels)
+    return Readable(rows, labels, order.certain[rows], pixels.unreadable)
+
+
+def _as_tensor(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
+    """The same memory, or file, as a tensor; on a GPU that has room for it a copy there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it must not be written to: it never is
+        tensor = torch.from_numpy(pixels)
+    if device.type == "cuda" and tensor.nbytes < GPU_SHARE * torch.cuda.mem_get_info(device)[0]:
+        return tensor.to(device)
+    return tensor
+
+
+def _fingerprint(pixels: DecodedPictures, given: Labels) -> str:
+    """SHA-256 of pictures and labels: tells whether a run belongs to these data."""
+    return hashlib.sha256(pixels.fingerprint.encode() + given.codes.tobytes()).hexdigest()
+
+
+def _unreadable_notes(unreadable: dict[str, str]) -> list[str]:
+    if not unreadable:
+        return []
+    name, why = next(iter(unreadable.items()))
+    return [
+        f"{len(unreadable)} picture(s) could not be read and keep their labels, for example {name}: {why}; see "
+        "`unreadable` in the result"
+    ]
