@@ -217,7 +217,7 @@ def test_missing_labels_are_filled_and_start_no_vote(make, missing):
     result = quick(X, make(y), missing=missing)
     assert [int(label) for label in result.labels] == truth.tolist()
     np.testing.assert_array_equal(result.status, np.where(y < 0, "filled", "kept"))
-    assert {sum(record.subset_sizes) for record in result.history} == {(y >= 0).sum()}
+    assert {sum(record.correction.subset_sizes) for record in result.history} == {(y >= 0).sum()}
     assert result.noise_rate < 0.01
     assert result.summary()["labelled"] == (y >= 0).sum()
 
@@ -259,12 +259,13 @@ def test_what_is_no_mask_is_refused(trusted):
         quick(X, y, trusted=trusted)
 
 
-def test_fine_tuning_moves_the_model_towards_the_trusted_labels_and_leaves_the_correction_alone():
+@pytest.mark.parametrize("decay", [0.0, 0.9])
+def test_fine_tuning_moves_the_model_towards_the_trusted_labels_and_leaves_the_correction_alone(decay):
     X, truth = blobs(n=90)
     given, wrong = plant(truth, 0.1)
     trusted = np.isin(np.arange(90), wrong[:3])  # certainly these labels, though they look like others
-    plain = quick(X, given, trusted=trusted)
-    tuned = quick(X, given, trusted=trusted, fine_tune_passes=20)
+    plain = quick(X, given, trusted=trusted, average_decay=decay)
+    tuned = quick(X, given, trusted=trusted, average_decay=decay, fine_tune_passes=20)
     np.testing.assert_array_equal(tuned.labels, plain.labels)
     rows, places = X[trusted], np.searchsorted(plain.classes, given[trusted])
     before, after = (result.model.predict_proba(rows)[np.arange(3), places] for result in (plain, tuned))
@@ -281,6 +282,14 @@ def test_a_trusted_row_needs_a_label():
     X, y = blobs()
     with pytest.raises(DataError, match=r"trusted rows must have a label\. Row 2 has none"):
         quick(X, y, trusted=np.ones(60), missing=2)
+
+
+def test_the_model_is_the_averaged_net():
+    X, y = blobs()
+    states = []
+    result = quick(X, y, average_decay=0.9, callback=lambda record, state: states.append(state))
+    assert torch.equal(result.model.net.head.weight, states[-1].average.net.head.weight)
+    assert not torch.equal(result.model.net.head.weight, states[-1].corrected_net.head.weight)
 
 
 # Determinism
@@ -505,6 +514,16 @@ VARIANTS = {
     "held-out nets": {"held_out_passes": 3},
     "no warm-up": {"warmup_passes": 0},
     "learning rate in steps": {"lr_milestones": (0.5,)},
+    "learning rate by cosine": {"lr_schedule": "cosine"},
+    "a correction every second round": {"correct_every": 2},
+    "average": {"average_decay": 0.9},
+    "consistency": {"consistency": 1.0, "consistency_threshold": 0.5},
+    "consistency from any answer": {"consistency": 1.0, "consistency_threshold": 0.0},
+    "consistency with the average": {"consistency": 1.0, "consistency_threshold": 0.5, "average_decay": 0.9},
+    "labels of the posterior": {"round_labels": "posterior"},
+    "labels of the last round's posterior": {"round_labels": "posterior", "evidence_kept": 0.0},
+    "evidence of the last round": {"evidence_kept": 0.0},
+    "the net as a second witness": {"net_power": 1.0},
     "five branches": {"n_branches": 5, "packages_per_branch": 4},
 }
 
@@ -524,9 +543,21 @@ def test_variants_are_not_all_the_same():
     given, _ = plant(truth, 0.2)
     tried = {name: weights(quick(X, given, **changes)) for name, changes in VARIANTS.items()}
     plain = weights(quick(X, given))
-    # The first two change only the decision, not the nets; the third is the default.
     same = {name for name, found in tried.items() if torch.equal(found, plain)}
-    assert same == {"every winning vote", "held-out nets", "branch loss smoothness"}
+    only_the_decision = {
+        "every winning vote",
+        "held-out nets",
+        "evidence of the last round",
+        "the net as a second witness",
+    }
+    assert same == {*only_the_decision, "branch loss smoothness"}  # which is the default
+    # Values that only matter together with another one.
+    for name, without in {
+        "consistency from any answer": "consistency",
+        "consistency with the average": "consistency",
+        "labels of the last round's posterior": "labels of the posterior",
+    }.items():
+        assert not torch.equal(tried[name], tried[without]), name
 
 
 def test_samples_no_label_reaches_are_left_alone_or_judged_by_the_net():

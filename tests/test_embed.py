@@ -18,7 +18,7 @@ class Unaugmented(VectorSamples):
     """Samples that refuse to be changed."""
 
     def batch(self, indices, augment, generator):
-        assert not augment
+        assert augment == "none"
         assert generator is None
         return super().batch(indices, augment, generator)
 

@@ -1,6 +1,8 @@
 """The loop: what a round changes, what it records, and that it is a function of its state."""
 
 import copy
+import dataclasses
+import math
 
 import pytest
 import torch
@@ -8,9 +10,13 @@ from torch.testing import assert_close
 
 from labelmend import loop, steps
 from labelmend.config import follow, make_config
-from labelmend.data.samples import VectorSamples
+from labelmend.data.samples import ImageSamples, VectorSamples, colour_statistics
+from labelmend.decide import posterior
+from labelmend.embed import embed
 from labelmend.engines.local import LocalEngine
+from labelmend.graph.knn import normalize_rows
 from labelmend.nets.mlp import MLP
+from labelmend.nets.preact_resnet import PreActResNet
 from labelmend.state import Problem, start
 
 
@@ -50,18 +56,20 @@ def test_rounds_correct_planted_errors_and_record_them():
     assert float((state.corrected_labels == truth).double().mean()) >= 0.95
     assert records[-1].differ_from_given == int((state.corrected_labels != problem.given_labels).sum())
     assert sum(records[0].certainty_histogram) == 90
-    assert sum(records[0].subset_sizes) == 90
-    assert len(records[0].graph_similarity) == 5
-    assert all(record.solver_converged for record in records)
+    assert sum(records[0].correction.subset_sizes) == 90
+    assert len(records[0].correction.graph_similarity) == 5
+    assert all(record.correction.solver_converged for record in records)
     assert set(records[0].seconds) == {"embed", "split", "branches", "graphs", "propagate", "vote", "train"}
 
 
-def test_a_round_is_a_function_of_the_state():
+@pytest.mark.parametrize("changes", [{}, {"average_decay": 0.9, "consistency": 1.0, "mixup": True}])
+def test_a_round_is_a_function_of_the_state(changes):
     problem, _ = make_problem()
-    state, config = make_run(problem)
+    state, config = make_run(problem, **changes)
     play(state, problem, config)
     generator_state = state.generator.get_state()
-    twin = copy.deepcopy({k: v for k, v in vars(state).items() if k not in ("generator", "vote")})  # a vote is output
+    # A vote is output; steppers are made when needed, and one made anew does the same.
+    twin = copy.deepcopy({k: v for k, v in vars(state).items() if k not in ("generator", "vote", "steppers")})
     twin_state = type(state)(**twin, generator=torch.Generator())
     twin_state.generator.set_state(generator_state)
     # An optimiser deep-copied apart from its net would train the old one: tie the copies together again.
@@ -73,7 +81,7 @@ def test_a_round_is_a_function_of_the_state():
     play(twin_state, problem, config)
     assert torch.equal(state.corrected_labels, twin_state.corrected_labels)
     assert torch.equal(state.omega, twin_state.omega)
-    for mine, other in zip(state.corrected_net.parameters(), twin_state.corrected_net.parameters(), strict=True):
+    for mine, other in zip(state.deployed_net.parameters(), twin_state.deployed_net.parameters(), strict=True):
         assert torch.equal(mine, other)
 
 
@@ -93,7 +101,8 @@ def test_before_the_first_vote_one_source_gives_the_same_votes_as_two():
     state.split = loop.split_into_packages(
         torch.nn.functional.normalize(problem.samples.rows), problem.given_labels, 3, 5, 4, state.generator
     )
-    graphs = [steps.build_graph(net, problem.samples, None, config) for net in state.branch_nets]
+    spaces = [embed(net, problem.samples)[0] for net in state.branch_nets]
+    graphs = [steps.build_graph(normalize_rows(space), None, config) for space in spaces]
     one, _ = steps.propagate_all(graphs, [problem.given_labels], state, problem, config)
     two, _ = steps.propagate_all(graphs, [problem.given_labels] * 2, state, problem, config)
     vote_one, vote_two = (steps.count_votes(s, state, problem, config) for s in (one, two))
@@ -120,3 +129,238 @@ def test_the_learning_rate_drops_at_the_milestones():
         steps.set_learning_rate(state, config)
         seen.append(state.noisy_optimizer.param_groups[0]["lr"])
     assert seen == pytest.approx([0.05, 0.05, 0.005, 0.0005])
+
+
+def test_the_learning_rate_falls_like_a_cosine():
+    problem, _ = make_problem()
+    state, config = make_run(problem, n_rounds=4, lr_schedule="cosine", lr=0.08, lr_milestones=(0.5,))
+    seen = []
+    for state.round_index in range(4):
+        steps.set_learning_rate(state, config)
+        seen.append([o.param_groups[0]["lr"] for o in (state.noisy_optimizer, state.corrected_optimizer)])
+    root = math.sqrt(0.5)
+    assert [both[0] for both in seen] == pytest.approx([0.08, 0.04 * (1 + root), 0.04, 0.04 * (1 - root)])
+    assert all(first == second for first, second in seen)
+
+
+class Watching(LocalEngine):
+    """Writes down which nets were trained as branches."""
+
+    def train_branches(self, nets, *arguments):
+        self.trained = nets
+        return super().train_branches(nets, *arguments)
+
+
+@pytest.mark.parametrize("emptied", [[1], [0, 4]])
+def test_a_branch_none_of_whose_labels_was_kept_is_left_out_and_the_others_learn(emptied):
+    problem, _ = make_problem()
+    state, config = make_run(problem)
+    play(state, problem, config)
+    changed = torch.isin(state.split.branch_of, torch.tensor(emptied))
+    state.corrected_labels = torch.where(changed, (problem.given_labels + 1) % 3, state.corrected_labels)
+    engine = Watching()
+    assert steps.train_branches(state, problem, config, engine) > 0
+    expected = [net for m, net in enumerate(state.branch_nets) if m not in emptied]
+    assert all(one is other for one, other in zip(engine.trained, expected, strict=True))
+
+
+def test_if_no_label_was_kept_no_branch_learns():
+    problem, _ = make_problem()
+    state, config = make_run(problem)
+    play(state, problem, config)
+    state.corrected_labels = (problem.given_labels + 1) % 3
+    engine = Watching()
+    assert steps.train_branches(state, problem, config, engine) == 0.0
+    assert not hasattr(engine, "trained")
+
+
+# Rounds that only train
+
+
+def test_rounds_between_corrections_only_train_the_deployed_net():
+    problem, _ = make_problem()
+    state, config = make_run(problem, n_rounds=4, correct_every=3)
+    records, stages = [], []
+    for _ in range(4):
+        before = copy.deepcopy((state.noisy_net.state_dict(), state.corrected_net.state_dict()))
+        records.append(loop.play_round(state, problem, config, LocalEngine(), stages.append))
+        moved = [
+            any(not torch.equal(old[name], value) for name, value in net.state_dict().items())
+            for old, net in zip(before, (state.noisy_net, state.corrected_net), strict=True)
+        ]
+        assert moved == [records[-1].correction is not None, True]
+    assert [record.correction is None for record in records] == [False, True, True, False]
+    assert records[0].label_changes > 0
+    for record in records[1:3]:
+        assert record.label_changes == 0
+        assert record.noisy_loss is None
+        assert record.differ_from_given == records[0].differ_from_given
+        assert record.mean_certainty == records[0].mean_certainty
+        assert set(record.seconds) == {"train"}
+    assert stages.count("train") == 4
+    assert stages.count("vote") == 2
+
+
+# The averaged net
+
+
+def test_the_deployed_net_is_the_average_which_follows_every_step():
+    problem, _ = make_problem()
+    state, config = make_run(problem, average_decay=0.75)
+    assert state.deployed_net is state.average.net
+    assert_close(state.average.net.state_dict(), state.corrected_net.state_dict())
+    expected, follow_one, n_steps = state.average.net.head.weight.clone(), state.average.follow, 0
+
+    def watched():
+        nonlocal n_steps
+        follow_one()
+        n_steps += 1
+        expected.lerp_(state.corrected_net.head.weight.detach(), 0.25)
+
+    state.average.follow = watched
+    play(state, problem, config)
+    assert n_steps == 3  # 90 samples in batches of 32
+    assert_close(state.average.net.head.weight, expected)
+    assert not torch.equal(state.average.net.head.weight, state.corrected_net.head.weight)
+
+
+def test_without_an_average_the_trained_net_is_deployed():
+    problem, _ = make_problem()
+    state, _ = make_run(problem)
+    assert state.average is None
+    assert state.deployed_net is state.corrected_net
+
+
+def test_consistency_asks_for_the_average_on_strongly_changed_samples(monkeypatch):
+    problem, _ = make_problem()
+    state, config = make_run(problem, average_decay=0.9, consistency=2.0, consistency_threshold=0.6)
+    torch.nn.init.zeros_(state.average.net.head.weight)
+    torch.nn.init.zeros_(state.average.net.head.bias)
+    calls, consistency = [], steps.losses.consistency
+
+    def watched(logits, teacher, threshold):
+        assert logits.requires_grad
+        assert not teacher.requires_grad
+        assert calls or (teacher == 0).all(), "the average has not moved yet"
+        calls.append(threshold)
+        return consistency(logits, teacher, threshold)
+
+    monkeypatch.setattr(steps.losses, "consistency", watched)
+    play(state, problem, config)
+    assert calls == [0.6] * 3
+
+
+# Labels and evidence
+
+
+def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior():
+    problem, truth = make_problem()
+    problem.trusted[:2] = True  # two of the wrong ones
+    state, config = make_run(problem, n_rounds=2, round_labels="posterior")
+    play(state, problem, config)
+    assert torch.equal(state.corrected_labels, state.vote.labels)
+    assert torch.equal(state.omega, state.vote.certainty)
+    play(state, problem, config)
+    assert torch.equal(state.corrected_labels[:2], problem.given_labels[:2])
+    assert_close(state.omega[:2], torch.ones(2))
+    assert not torch.equal(state.omega, state.vote.certainty)
+    assert float((state.corrected_labels[2:] == truth[2:]).double().mean()) >= 0.95
+    # What the posterior says of this state is what would be learned next.
+    state.round_index = 1
+    labels, omega = steps.labels_to_learn(state, problem, config)
+    expected = steps.witness_posterior(state, problem, config).probabilities
+    assert_close(labels, expected.argmax(dim=1))
+    assert_close(omega, expected.gather(1, labels.unsqueeze(1)).squeeze(1))
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+def test_earlier_evidence_counts_by_its_share(monkeypatch, kept):
+    problem, _ = make_problem()
+    state, config = make_run(problem, evidence_kept=kept)
+    said, suggest = [], steps.suggest
+
+    def watched(*arguments):
+        found = suggest(*arguments)
+        said.append(found[0].held_out.clone())
+        return found
+
+    monkeypatch.setattr(steps, "suggest", watched)
+    for _ in range(3):
+        play(state, problem, config)
+    assert_close(state.held_out, (said[0] * kept + said[1]) * kept + said[2])
+
+
+def test_a_second_witness_is_multiplied_with_the_graphs():
+    problem, _ = make_problem()
+    state, config = make_run(problem, net_power=0.5)
+    play(state, problem, config)
+    graphs, net = steps.witnesses(state, problem)
+    expected = posterior(graphs * net.sqrt(), problem.given_labels, problem.trusted)
+    assert_close(steps.witness_posterior(state, problem, config).probabilities, expected.probabilities)
+
+
+# Pictures
+
+
+def make_pictures(n=120, n_wrong=12):
+    """Three classes: a bright left half, a bright top half, a bright middle; flipping left and right is no harm."""
+    generator = torch.Generator().manual_seed(0)
+    truth = torch.arange(n) % 3
+    pixels = torch.randint(0, 90, (n, 8, 8, 3), generator=generator, dtype=torch.uint8)
+    pixels[truth == 0, :, :4] += 120
+    pixels[truth == 1, :4] += 120
+    pixels[truth == 2, 2:6, 2:6] += 120
+    given = truth.clone()
+    given[:n_wrong] = (given[:n_wrong] + 1) % 3
+    samples = ImageSamples(pixels, *colour_statistics(pixels), 8, torch.device("cpu"))
+    return Problem(samples, given, torch.zeros(n, dtype=torch.bool), 3), truth
+
+
+def run_on_pictures(problem, **changes):
+    settings = {"n_rounds": 3, "n_branches": 2, "packages_per_branch": 2, "warmup_passes": 3, "batch_size": 32}
+    config = follow(make_config("plus", "pictures", **{**settings, **changes}), 120, 3, "pictures")
+    records = []
+    state, _, decision = loop.run(
+        problem,
+        lambda: PreActResNet(3, 3, width=4),
+        config,
+        LocalEngine(),
+        lambda record, state: records.append(dataclasses.replace(record, seconds={})),
+        lambda stage: None,
+    )
+    return state, decision, records
+
+
+def test_a_whole_run_on_pictures_mends_labels_and_is_the_same_bit_for_bit():
+    problem, truth = make_pictures()
+    state, decision, records = run_on_pictures(problem, seed=1)
+    torch.rand(5)
+    again, decision_again, records_again = run_on_pictures(problem, seed=1)
+    other, _, _ = run_on_pictures(problem, seed=2)
+    assert records == records_again
+    assert torch.equal(decision.labels, decision_again.labels)
+    assert torch.equal(decision.confidence, decision_again.confidence)
+    assert torch.equal(state.omega, again.omega)
+    for name, value in state.deployed_net.state_dict().items():
+        assert torch.equal(value, again.deployed_net.state_dict()[name]), name
+    assert not torch.equal(state.deployed_net.head.weight, other.deployed_net.head.weight)
+    assert [record.correction is not None for record in records] == [True, False, False]
+    right_before = float((problem.given_labels == truth).double().mean())
+    assert float((decision.labels == truth).double().mean()) > right_before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"consistency": 0.0, "mixup": False, "average_decay": 0.0},
+        {"noisy_branch": False, "soft_labels": True},
+        {"correct_every": 1, "round_labels": "posterior", "held_out_passes": 1},
+    ],
+    ids=["plain", "soft labels without noisy branch", "posterior and held-out nets"],
+)
+def test_variants_run_on_pictures_too(changes):
+    problem, _ = make_pictures()
+    _, decision, records = run_on_pictures(problem, **{"n_rounds": 2, "warmup_passes": 1, **changes})
+    assert len(records) == 2
+    assert torch.isfinite(decision.confidence).all()
+    assert all(math.isfinite(record.corrected_loss) for record in records)

@@ -87,6 +87,7 @@ def test_refreshed_statistics_are_those_of_the_data():
 
 def test_refreshed_statistics_average_all_batches_alike(monkeypatch):
     monkeypatch.setattr(module, "REFRESH_BATCH", 10)
+    monkeypatch.setattr(module, "REFRESH_BATCHES", 10)
     net, data = make_net(1), samples(100)
     refresh_batch_norm(net, data, generator())
     assert net[1].num_batches_tracked == 10
@@ -106,6 +107,18 @@ def test_one_sample_more_than_a_batch_is_no_batch_of_one(monkeypatch):
     net = make_net(1)
     refresh_batch_norm(net, samples(9), generator())
     assert net[1].num_batches_tracked == 2
+
+
+class Watched(VectorSamples):
+    def batch(self, indices, augment, generator):
+        self.asked = augment, generator
+        return super().batch(indices, augment, generator)
+
+
+def test_statistics_are_those_of_samples_as_training_sees_them():
+    data, source = Watched(samples(9).rows), generator()
+    refresh_batch_norm(make_net(1), data, source)
+    assert data.asked == ("weak", source)
 
 
 def test_refreshing_changes_statistics_only_and_gives_the_momentum_back():

@@ -146,8 +146,34 @@ def test_soft_cross_entropy_of_certain_targets_is_weighted_cross_entropy(batch):
 
 
 def test_mix_by_hand():
-    got = losses.mix(double([[0.0], [1.0], [4.0]]), torch.tensor([2, 0, 1]), 0.75)
+    # Each with its neighbour in the batch, the first with the last.
+    got = losses.mix(double([[0.0], [1.0], [4.0]]), double(0.75))
     torch.testing.assert_close(got, double([[1.0], [0.75], [3.25]]))
+
+
+def test_consistency_by_hand():
+    # The teacher gives 9/10 to class 0, 3/4 to class 1, 1/2 to both: only the first is surer than 0.8, and p(0) = 1/4.
+    teacher = double([[math.log(9), 0], [0, math.log(3)], [0, 0]])
+    logits = double([[0, math.log(3)]] * 3)
+    got = losses.consistency(logits, teacher, 0.8)
+    torch.testing.assert_close(got, double(math.log(4) / 3), rtol=0, atol=1e-12)
+    got = losses.consistency(logits, teacher, 0.5)  # the second too, p(1) = 3/4; the third is not surer than that
+    torch.testing.assert_close(got, double((math.log(4) + math.log(4 / 3)) / 3), rtol=0, atol=1e-12)
+
+
+def test_consistency_with_an_unsure_teacher_is_zero_and_can_be_differentiated():
+    logits = random_logits()
+    loss = losses.consistency(logits, torch.zeros(4, 3, dtype=torch.float64), 0.8)
+    loss.backward()
+    assert loss == 0
+    assert (logits.grad == 0).all()
+
+
+def test_consistency_teaches_the_logits_and_not_the_teacher():
+    logits, teacher = random_logits(), (9 * random_logits(seed=2)).detach().requires_grad_()
+    losses.consistency(logits, teacher, 0.5).backward()
+    assert (logits.grad != 0).any()
+    assert teacher.grad is None
 
 
 def test_branch_losses_by_name_are_the_losses_they_stand_for():
@@ -185,9 +211,10 @@ def test_gradient_of_every_branch_loss(name):
         lambda z: losses.weighted_cross_entropy(z, LABELS, WEIGHTS),
         lambda z: losses.soft_cross_entropy(z, random_logits(seed=2).detach().softmax(dim=1), WEIGHTS),
         lambda z: losses.soft_label_loss(z, random_logits(seed=2).detach().softmax(dim=1), 1.0, 10.0),
-        lambda z: losses.mix(z, torch.tensor([1, 0, 3, 2]), 0.3),
+        lambda z: losses.mix(z, double(0.3)),
+        lambda z: losses.consistency(z, 3 * random_logits(seed=2).detach(), 0.7),
     ],
-    ids=["weighted_cross_entropy", "soft_cross_entropy", "soft_label_loss", "mix"],
+    ids=["weighted_cross_entropy", "soft_cross_entropy", "soft_label_loss", "mix", "consistency"],
 )
 def test_gradient_of_the_losses_of_the_other_nets(loss):
     assert gradcheck(loss, (random_logits(),))
