@@ -9,22 +9,16 @@ import argparse
 import dataclasses
 import difflib
 import io
-import json
 import re
 import sys
 import types
 import typing
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labelmend import __version__
-from labelmend.config import RunConfig, follow, make_config
-from labelmend.errors import ConfigError, LabelmendError, LabelmendWarning
-
-if TYPE_CHECKING:
-    from labelmend.data.load import Table
-    from labelmend.result import Correction
+from labelmend.config import RunConfig, make_config
+from labelmend.errors import CacheError, LabelmendError
 
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 SHORT = 3  # choices that fit beside the name of an option
@@ -38,6 +32,8 @@ examples:
       check a table of feature columns and a label column; what it would cost
   labelmend correct table.csv --labels species --out run/
       correct its labels
+  labelmend correct photos/ --out run/
+      correct pictures in class folders
   labelmend correct --help
       all that can be set
 
@@ -45,13 +41,18 @@ exit codes: 0 done, 1 unexpected error, 2 bad input (nothing was changed),
             130 interrupted
 """
 CORRECT = """\
-Correct the labels of a table of feature vectors.
+Correct the labels of a table of feature vectors, or of pictures.
 
 In a .csv or .parquet table every column is a feature and must hold numbers,
 except the label column and those named with --id, --trusted and --ignore.
 An .npz holds an array of features (X) and one of labels; for an .npy the
 labels are another .npy, or one of its columns by number. An empty label is a
 missing one and gets filled in.
+
+Pictures are a folder of class folders (photos/cat/1.jpg), a .csv or .parquet
+with the columns path and label, a folder saved by Hugging Face's datasets, or
+an .npz with the arrays images (N, H, W[, 3] of uint8) and labels. They are
+embedded by a frozen backbone, or nets are trained on them (--mode).
 
 The data are only read. The result is a new folder with labels.csv (id, given,
 corrected, status, confidence, certainty, runner_up), the classifier and the
@@ -60,6 +61,7 @@ record of the run. The status of a row is one of
   corrected   another label took its place
   review      doubtful: the best guess, for a person to look at
   filled      there was no label
+  unreadable  the picture could not be read; unreadable.csv says why
 """
 CORRECT_EXAMPLES = """\
 examples:
@@ -67,6 +69,17 @@ examples:
   labelmend correct table.csv --labels species --trusted checked --out run/
   labelmend correct data.npz --labels y --missing -1 --out run/
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
+  labelmend correct photos/ --out run/
+  labelmend correct photos.csv --labels species --mode train --out run/
+"""
+EXPORT_MODEL = """\
+Write the classifier of a run as one ONNX file.
+
+It takes pixels (n, height, width, 3) of uint8 at the model's size, or rows
+(n, columns) of float32 as they are in the table, and gives probabilities
+(n, classes). All else is inside: colours, cropping, backbone, scaling. The
+metadata name the classes, in order, and the size. The file takes its name
+once it has given the same probabilities as the original.
 """
 # The parameters of RunConfig in sections; a section begins at the field named here.
 SECTIONS = {
@@ -78,7 +91,8 @@ SECTIONS = {
 }
 ABOUT_PARAMETERS = """\
 Defaults are those of preset plus. Where none is named, the value follows the
-size of the data; --dry-run prints what it would be.
+size of the data; --dry-run prints what it would be. Training on pictures has
+defaults of its own; --dry-run --json prints them all.
 """
 
 
@@ -90,7 +104,7 @@ def main(argv: list[str] | None = None) -> int:
         return int(arguments.run(arguments) or OK)
     except LabelmendError as error:
         print(f"labelmend: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return FAILED if isinstance(error, CacheError) else BAD_INPUT
     except KeyboardInterrupt:
         print("labelmend: interrupted; nothing half-written was left behind", file=sys.stderr)
         return INTERRUPTED
@@ -120,6 +134,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_demo(verbs)
     _add_correct(verbs)
+    _add_export_model(verbs)
     _add_benchmark(verbs)
     return parser
 
@@ -135,23 +150,27 @@ def _add_demo(verbs: Any) -> None:
 def _add_correct(verbs: Any) -> None:
     verb = verbs.add_parser(
         "correct",
-        help="correct the labels of a table of feature vectors",
-        usage="labelmend correct DATA --labels COLUMN --out RUN [option ...]",
+        help="correct the labels of a table of feature vectors, or of pictures",
+        usage="labelmend correct DATA --labels COLUMN --out RUN [option ...]\n"
+        "       labelmend correct PICTURES --out RUN [option ...]",
         description=CORRECT,
         epilog=CORRECT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     _add_data_options(verb.add_argument_group("data"))
+    _add_picture_options(verb.add_argument_group("pictures"))
     _add_output_options(verb.add_argument_group("output"))
     add_parameters(verb)
     verb.set_defaults(run=run_correct, verb=verb)
 
 
 def _add_data_options(group: Any) -> None:
-    group.add_argument("data", metavar="DATA", type=Path, help=".csv, .parquet, .npz or .npy")
+    group.add_argument("data", metavar="DATA", type=Path, help=".csv, .parquet, .npz or .npy; pictures: also a folder")
     group.add_argument(
-        "--labels", required=True, metavar="COLUMN", help="label column; array of an .npz; file or number for an .npy"
+        "--labels",
+        metavar="COLUMN",
+        help="label column; array of an .npz; file or number for an .npy; pictures: label, if not named",
     )
     group.add_argument("--id", metavar="COLUMN", help="column that names the rows")
     group.add_argument("--trusted", metavar="COLUMN", help="column that marks labels known to be right (yes/no, 1/0)")
@@ -161,12 +180,53 @@ def _add_data_options(group: Any) -> None:
     group.add_argument("--drop-bad-rows", action="store_true", help="go on without rows that hold NaN or infinity")
 
 
+def _add_picture_options(group: Any) -> None:
+    group.add_argument(
+        "--mode",
+        choices=("auto", "embed", "train"),
+        help="embed: by a frozen backbone, then as vectors; train: nets on the pictures; auto: train on a GPU, "
+        "else embed (default auto)",
+    )
+    group.add_argument(
+        "--backbone",
+        metavar="NAME",
+        help="efficientnet-lite0, hf:NAME for a vision model of Hugging Face, or its folder (default "
+        "efficientnet-lite0)",
+    )
+    group.add_argument(
+        "--size",
+        type=int,
+        metavar="PX",
+        help="side to which pictures are fitted; by default the backbone's, or to train their own up to 64, else 256",
+    )
+    group.add_argument(
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="folder for decoded pictures and features (default labelmend in $XDG_CACHE_HOME or ~/.cache)",
+    )
+
+
 def _add_output_options(group: Any) -> None:
     group.add_argument("--out", type=Path, metavar="RUN", help="folder to create for the result")
     group.add_argument("--force", action="store_true", help="replace the run folder if there is one")
     group.add_argument("--dry-run", action="store_true", help="check the data, estimate memory and time; no more")
     group.add_argument("--json", action="store_true", help="print the summary as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress, only the summary")
+
+
+def _add_export_model(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "export-model",
+        help="write the classifier of a run as one ONNX file",
+        description=EXPORT_MODEL,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("target", metavar="FILE", type=Path, help="file to write, such as model.onnx")
+    verb.add_argument("--force", action="store_true", help="replace the file if there is one")
+    verb.add_argument("--backbone", metavar="NAME", help="where the backbone of embedded pictures is, if it has moved")
+    verb.set_defaults(run=run_export_model, verb=verb)
 
 
 def _add_benchmark(verbs: Any) -> None:
@@ -187,36 +247,19 @@ def add_parameters(verb: argparse.ArgumentParser) -> None:
         group.add_argument(name, default=None, help=_about(entry), **_argument(entry, hints[entry.name]))
 
 
+def run_correct(arguments: argparse.Namespace) -> int:
+    from labelmend.correct_command import correct_command
+
+    parameters = chosen_parameters(arguments)
+    make_config(**parameters)  # a wrong parameter is told before the data are read
+    correct_command(arguments, parameters)
+    return OK
+
+
 def chosen_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     """The parameters that were named on the command line."""
     named = {entry.name: getattr(arguments, entry.name) for entry in dataclasses.fields(RunConfig)}
     return {name: tuple(v) if isinstance(v, list) else v for name, v in named.items() if v is not None}
-
-
-def run_correct(arguments: argparse.Namespace) -> int:
-    from labelmend.data.load import drop_bad_rows, load_table
-    from labelmend.run_folder import refuse_existing
-
-    parameters = chosen_parameters(arguments)
-    make_config(**parameters)  # a wrong parameter is told before the data are read
-    if arguments.out is not None:
-        refuse_existing(arguments.out, arguments.force)
-    elif not arguments.dry_run:
-        raise ConfigError("correct needs --out RUN, the folder to create for the result (or --dry-run).")
-    table = load_table(
-        arguments.data, arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
-    )
-    if arguments.drop_bad_rows:
-        table = drop_bad_rows(table)
-    missing = missing_value(arguments.missing, table.labels)
-    if arguments.missing is not None and missing is None:
-        table.notes.append(f"no label is the missing value {arguments.missing!r}")
-    if arguments.dry_run:
-        _dry_run(table, missing, parameters, arguments.json)
-        return OK
-    result = _correct_with_progress(table, missing, parameters, arguments.quiet)
-    _print_result(result, result.save(arguments.out, force=arguments.force), arguments.json)
-    return OK
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
@@ -231,74 +274,15 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
     return benchmark(arguments.name, arguments.rest)
 
 
-def _correct_with_progress(table: Table, missing: Any, parameters: dict[str, Any], quiet: bool) -> Correction:
-    from labelmend.api import correct
-    from labelmend.terminal import ProgressLine
+def run_export_model(arguments: argparse.Namespace) -> int:
+    from labelmend.export_model import export_model, refuse_target
+    from labelmend.run_folder import load
 
-    line = ProgressLine(quiet=quiet)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LabelmendWarning)  # they are in the summary
-        try:
-            result = correct(
-                table.features,
-                table.labels,
-                trusted=table.trusted,
-                ids=table.ids,
-                missing=missing,
-                callback=line.round,
-                progress=line.stage,
-                **parameters,
-            )
-        finally:
-            line.finish()
-    return dataclasses.replace(result, warnings=[*table.notes, *result.warnings])
-
-
-def _print_result(result: Correction, folder: Path, as_json: bool) -> None:
-    from labelmend.terminal import summary_lines
-
-    summary = result.summary()
-    if as_json:
-        print(json.dumps({**summary, "out": str(folder)}))
-    else:
-        print("\n".join(summary_lines(summary, folder)))
-
-
-def _dry_run(table: Table, missing: Any, parameters: dict[str, Any], as_json: bool) -> None:
-    from labelmend.api import choose_device, read
-    from labelmend.estimate import estimate
-    from labelmend.terminal import dry_run_lines
-
-    matrix, labels, trusted = read(table.features, table.labels, table.trusted, missing)
-    config = follow(make_config(**parameters), len(labels.codes), len(labels.classes))
-    choose_device(config.device)
-    cost = estimate(config, matrix.shape[0], matrix.shape[1], len(labels.classes))
-    facts = {
-        "rows": matrix.shape[0],
-        "columns": matrix.shape[1],
-        "classes": len(labels.classes),
-        "missing_labels": int((labels.codes < 0).sum()),
-        "trusted": int(trusted.sum()),
-        "estimated_bytes": round(cost.n_bytes),
-        "estimated_seconds": round(cost.seconds, 1),
-        "parameters": dataclasses.asdict(config),
-        "warnings": table.notes,
-    }
-    print(json.dumps(facts) if as_json else "\n".join(dry_run_lines(facts)))
-
-
-def missing_value(text: str | None, labels: Any) -> Any:
-    """The declared missing value as the labels spell it: -1 is also -1.0, as a number and as text. None: no such."""
-    if text is None:
-        return None
-    return next((value for value in labels if value is not None and _same(value, text)), None)
-
-
-def _same(value: Any, text: str) -> bool:
-    try:
-        return str(value) == text or float(value) == float(text)
-    except (TypeError, ValueError):
-        return False
+    refuse_target(arguments.target, arguments.force)
+    model = load(arguments.folder, backbone=arguments.backbone).model
+    export_model(model, arguments.target, arguments.force)
+    print(f"{arguments.target}: gives the probabilities of the model in {arguments.folder}")
+    return OK
 
 
 def _about(entry: dataclasses.Field[Any]) -> str:

@@ -15,6 +15,7 @@ START_SECONDS = 1.0  # to load torch
 PRODUCTS_PER_SECOND = 60e9  # multiply-adds of blocked matrix products, top-k included
 SPARSE_PER_SECOND = 4e9  # multiply-adds of sparse products, with the solver's vector work
 STEPS_PER_SECOND = 900.0  # training steps of a small net
+PICTURES_PER_SECOND = 50.0  # of 224 x 224 pixels through EfficientNet-Lite0
 EDGES_PER_NEIGHBOR = 1.6  # a graph of k neighbours made symmetric
 SOLVER_ENTRIES = 2**23  # the solver works on blocks of columns no larger than this
 
@@ -28,6 +29,11 @@ class Cost:
 def estimate(config: RunConfig, n_rows: int, n_columns: int, n_classes: int) -> Cost:
     """`config` has every None filled in."""
     return Cost(_bytes(config, n_rows, n_columns, n_classes), _seconds(config, n_rows, n_classes))
+
+
+def embedding_seconds(n_pictures: int, size: int) -> float:
+    """To run EfficientNet-Lite0 over pictures of this side."""
+    return n_pictures * (size / 224) ** 2 / PICTURES_PER_SECOND
 
 
 def _bytes(config: RunConfig, n_rows: int, n_columns: int, n_classes: int) -> float:

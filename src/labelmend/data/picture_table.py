@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,43 @@ def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | Non
             )
     values = {name: columns_of_one[name].tolist() for name in columns.special()}
     return _from_columns(columns, values, pixels, ids is not None)
+
+
+def first_cells(path: Path) -> dict[str, Any]:
+    """The first row of a .csv by column."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        separator = separator_of(file.readline())
+        file.seek(0)
+        rows = csv.reader(file, delimiter=separator)
+        try:
+            return dict(zip(next(rows, []), next(rows, []), strict=False))
+        except csv.Error:
+            return {}
+
+
+def first_arrow_cells(path: Path) -> dict[str, Any]:
+    """The first row of a .parquet by column."""
+    pyarrow = _pyarrow(path)
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            batch = next(file.iter_batches(1), None)
+    except pyarrow.ArrowException as error:
+        raise ValueError(str(error)) from error
+    rows = batch.to_pylist() if batch is not None else []
+    return rows[0] if rows else {}
+
+
+def picture_arrays(path: Path, other: Collection[str | None]) -> Iterator[tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Type and shape of the arrays of an .npz that may be pictures, from their headers."""
+    with zipfile.ZipFile(path) as archive:
+        for name in PICTURE_ARRAYS:
+            if name in other or f"{name}.npy" not in archive.namelist():
+                continue
+            with archive.open(f"{name}.npy") as file:
+                version = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(file)
+            yield dtype, shape
 
 
 def _read_csv(
@@ -209,10 +247,15 @@ def _paths(folder: Path, cells: Sequence[str | None]) -> list[Path | None]:
     return [folder / cell if cell else None for cell in cells]
 
 
+def is_pixels(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+    is_shape = len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))
+    return dtype == np.uint8 and 0 not in shape and is_shape
+
+
 def check_pixels(pixels: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """The array itself, if it holds pictures."""
     shape = pixels.shape
-    if pixels.dtype == np.uint8 and 0 not in shape and (len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))):
+    if is_pixels(pixels.dtype, shape):
         return pixels
     first = len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
     hint = " Put the channels last: array.transpose(0, 2, 3, 1)." if first else ""

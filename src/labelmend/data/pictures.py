@@ -11,14 +11,26 @@ Knows paths, labels and tables; does not know pixels: `picture_cache.py` reads t
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
-from labelmend.data.picture_folder import class_folders, find_in_folders, train_split
+from labelmend.data.load import UNREADABLE
+from labelmend.data.picture_folder import ENDINGS, class_folders, find_in_folders, train_split
 from labelmend.data.picture_set import Pictures, Source, Sources, checked
-from labelmend.data.picture_table import is_saved_dataset, read_npz, read_saved_dataset, read_table
-from labelmend.errors import DataError
+from labelmend.data.picture_table import (
+    PICTURE_COLUMNS,
+    first_arrow_cells,
+    first_cells,
+    is_pixels,
+    is_saved_dataset,
+    picture_arrays,
+    read_npz,
+    read_saved_dataset,
+    read_table,
+)
+from labelmend.errors import DataError, MissingExtraError
 
-__all__ = ["Pictures", "Source", "Sources", "find_pictures"]
+__all__ = ["Pictures", "Source", "Sources", "find_pictures", "holds_pictures"]
 
 READERS = {".csv": read_table, ".parquet": read_table, ".npz": read_npz}
 FOLDER_TABLES = ("metadata.csv", "metadata.parquet")  # the names of the imagefolder layout
@@ -46,6 +58,30 @@ def find_pictures(
         return checked(reader(path, labels, ids, trusted))
     except OSError as error:
         raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
+
+
+def holds_pictures(source: str | Path, other: Collection[str | None] = ()) -> bool:
+    """Whether a source is one of pictures, and not of feature vectors: by its folder, header or first row.
+
+    `other`: columns with another meaning, which do not count. What cannot be read is left to whoever reads it.
+    """
+    path = Path(source)
+    if path.is_dir():
+        return True
+    try:
+        match path.suffix.lower():
+            case ".csv":
+                cells = first_cells(path)
+            case ".parquet":
+                cells = first_arrow_cells(path)
+            case ".npz":
+                return any(is_pixels(dtype, shape) for dtype, shape in picture_arrays(path, other))
+            case _:
+                return False
+    except (*UNREADABLE, MissingExtraError):
+        return False
+    named = [cells[name] for name in PICTURE_COLUMNS if name in cells and name not in other]
+    return any(isinstance(cell, dict) or Path(str(cell)).suffix.lower() in ENDINGS for cell in named)
 
 
 def _find_in(folder: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:

@@ -1,0 +1,172 @@
+"""`labelmend correct`: tables of feature vectors, and pictures. Reads, calls the library, prints.
+
+Knows the options of the command line; does not know the method.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from labelmend.config import follow, make_config
+from labelmend.data.load import Table, drop_bad_rows, load_table
+from labelmend.data.picture_set import Pictures
+from labelmend.data.pictures import find_pictures, holds_pictures
+from labelmend.errors import ConfigError, LabelmendWarning
+from labelmend.result import Correction
+from labelmend.run_folder import refuse_existing
+from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
+
+Parameters = dict[str, Any]
+FOR_VECTORS = ("ignore", "features", "drop_bad_rows")
+FOR_PICTURES = ("mode", "backbone", "size", "cache")
+
+
+def correct_command(arguments: argparse.Namespace, parameters: Parameters) -> None:
+    if arguments.out is not None:
+        refuse_existing(arguments.out, arguments.force)
+    elif not arguments.dry_run:
+        raise ConfigError("correct needs --out RUN, the folder to create for the result (or --dry-run).")
+    other = (arguments.labels, arguments.id, arguments.trusted, arguments.features, *arguments.ignore)
+    if holds_pictures(arguments.data, other):
+        result = _pictures(arguments, parameters)
+    else:
+        result = _table(arguments, parameters)
+    if result is not None:
+        _print_result(result, result.save(arguments.out, force=arguments.force), arguments.json)
+
+
+def _table(arguments: argparse.Namespace, parameters: Parameters) -> Correction | None:
+    _refuse(arguments, FOR_PICTURES, "pictures", f"{arguments.data} holds no pictures")
+    if arguments.labels is None:
+        raise ConfigError("correct needs --labels COLUMN, the label column of the table.")
+    table = load_table(
+        arguments.data, arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
+    )
+    if arguments.drop_bad_rows:
+        table = drop_bad_rows(table)
+    missing = _missing(arguments, table.labels, table.notes)
+    if arguments.dry_run:
+        _dry_run(table, missing, parameters, arguments.json)
+        return None
+
+    def correct(line: ProgressLine) -> Correction:
+        from labelmend.api import correct
+
+        return correct(
+            table.features,
+            table.labels,
+            trusted=table.trusted,
+            ids=table.ids,
+            missing=missing,
+            callback=line.round,
+            progress=line.stage,
+            **parameters,
+        )
+
+    result = _with_progress(correct, arguments.quiet)
+    return dataclasses.replace(result, warnings=[*table.notes, *result.warnings])
+
+
+def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Correction | None:
+    _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
+    pictures = find_pictures(arguments.data, arguments.labels, arguments.id, arguments.trusted)
+    missing = _missing(arguments, pictures.given, pictures.notes)
+    named = {name: getattr(arguments, name) for name in FOR_PICTURES if getattr(arguments, name) is not None}
+    if arguments.dry_run:
+        _dry_run_pictures(pictures, missing, named, parameters, arguments.json)
+        return None
+
+    def correct(line: ProgressLine) -> Correction:
+        from labelmend.images import correct_images
+
+        return correct_images(
+            pictures, missing=missing, callback=line.round, progress=line.stage, **named, **parameters
+        )
+
+    return _with_progress(correct, arguments.quiet)
+
+
+def _with_progress(correct: Callable[[ProgressLine], Correction], quiet: bool) -> Correction:
+    line = ProgressLine(quiet=quiet)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelmendWarning)  # they are in the summary
+        try:
+            return correct(line)
+        finally:
+            line.finish()
+
+
+def _print_result(result: Correction, folder: Path, as_json: bool) -> None:
+    summary = result.summary()
+    if as_json:
+        print(json.dumps({**summary, "out": str(folder)}))
+    else:
+        print("\n".join(summary_lines(summary, folder)))
+
+
+def _dry_run(table: Table, missing: Any, parameters: Parameters, as_json: bool) -> None:
+    from labelmend.api import choose_device, read
+    from labelmend.estimate import estimate
+
+    matrix, labels, trusted = read(table.features, table.labels, table.trusted, missing)
+    config = follow(make_config(**parameters), len(labels.codes), len(labels.classes))
+    choose_device(config.device)
+    cost = estimate(config, matrix.shape[0], matrix.shape[1], len(labels.classes))
+    facts = {
+        "rows": matrix.shape[0],
+        "columns": matrix.shape[1],
+        "classes": len(labels.classes),
+        "missing_labels": int((labels.codes < 0).sum()),
+        "trusted": int(trusted.sum()),
+        "estimated_bytes": round(cost.n_bytes),
+        "estimated_seconds": round(cost.seconds, 1),
+        "parameters": dataclasses.asdict(config),
+        "warnings": table.notes,
+    }
+    _print_facts(facts, as_json)
+
+
+def _dry_run_pictures(
+    pictures: Pictures, missing: Any, named: Parameters, parameters: Parameters, as_json: bool
+) -> None:
+    from labelmend.image_plan import plan
+
+    _print_facts(plan(pictures, missing=missing, **named, **parameters), as_json)
+
+
+def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
+    print(json.dumps(facts) if as_json else "\n".join(dry_run_lines(facts)))
+
+
+def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], kind: str, found: str) -> None:
+    if used := [name for name in names if getattr(arguments, name)]:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in used)
+        raise ConfigError(f"{options} can be used with {kind} only. {found}.")
+
+
+def _missing(arguments: argparse.Namespace, labels: Any, notes: list[str]) -> Any:
+    """The declared missing value as the labels spell it; a note where it never occurs."""
+    missing = missing_value(arguments.missing, labels)
+    if arguments.missing is not None and missing is None:
+        notes.append(f"no label is the missing value {arguments.missing!r}")
+    return missing
+
+
+def missing_value(text: str | None, labels: Any) -> Any:
+    """The declared missing value as the labels spell it: -1 is also -1.0, as a number and as text. None: no such."""
+    if text is None:
+        return None
+    return next((value for value in labels if value is not None and _same(value, text)), None)
+
+
+def _same(value: Any, text: str) -> bool:
+    try:
+        return str(value) == text or float(value) == float(text)
+    except (TypeError, ValueError):
+        return False
