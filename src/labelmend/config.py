@@ -40,7 +40,7 @@ class RunConfig:
     )
     n_rounds: int | None = _option(
         None,
-        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 80, or 40 below 5,000",
+        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 80, or 20 below 5,000",
         minimum=1,
     )
     correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
@@ -225,7 +225,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     class_size = max(n_rows / n_classes, 1)
     large, pictures = n_rows > LARGE, data == "pictures"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
-    rounds = (40 if n_rows < FEW_PICTURES else 80) if pictures else (3 if large else 8)
+    rounds = (20 if n_rows < FEW_PICTURES else 80) if pictures else (3 if large else 8)
     rules: dict[str, Any] = {
         "n_rounds": rounds,
         "hidden": 256 if large else 512,

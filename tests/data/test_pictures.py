@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelmend.data import picture_folder
-from labelmend.data.pictures import find_pictures
+from labelmend.data.pictures import find_pictures, holds_pictures
 from labelmend.errors import DataError, MissingExtraError
 
 PNG = b"\x89PNG not looked at while finding"
@@ -342,3 +342,62 @@ def test_arrays_of_another_kind_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", y=np.array([0, 1]), **arrays)
     with pytest.raises(DataError, match=message):
         find_pictures(tmp_path / "a.npz")
+
+
+# Pictures or vectors
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "expected"),
+    [
+        ("path,label\ncat/1.jpg,cat\n", (), True),
+        ("x;file_name;label\n1;cat/1.PNG;cat\n", (), True),
+        ("path,label\ncat/1.jpg,cat\n", ("path",), False),  # it names the rows
+        ("path,label\nC:,cat\n", (), False),
+        ("image,label\n12.5,cat\n", (), False),  # a feature with such a name
+        ("picture,label\ncat/1.jpg,cat\n", (), False),
+        ("path,label\n", (), False),
+        ("", (), False),
+        ('path,label\n"cat/1.jpg,cat\n', (), False),
+    ],
+)
+def test_a_table_holds_pictures_if_a_usual_column_names_files_of_pictures(tmp_path, text, other, expected):
+    assert holds_pictures(table_of(tmp_path, text), other) is expected
+
+
+def test_a_parquet_holds_pictures_by_path_or_inside(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for name, column, expected in [
+        ("paths", ["a.jpg"], True),
+        ("inside", [{"bytes": b"x", "path": None}], True),
+        ("numbers", [0.5], False),
+    ]:
+        parquet.write_table(pyarrow.table({"image": column, "label": ["cat"]}), tmp_path / f"{name}.parquet")
+        assert holds_pictures(tmp_path / f"{name}.parquet") is expected
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 no")
+    assert not holds_pictures(tmp_path / "damaged.parquet")
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.zeros((4, 8, 8), np.uint8), True),
+        (np.zeros((4, 8, 8, 3), np.uint8), True),
+        (np.zeros((4, 8), np.uint8), False),
+        (np.zeros((4, 8, 8), np.float32), False),
+        (np.zeros((4, 8, 8, 7), np.uint8), False),
+    ],
+)
+def test_an_npz_holds_pictures_by_type_and_shape(tmp_path, array, expected):
+    np.savez(tmp_path / "data.npz", X=array, y=[0, 1, 0, 1])
+    assert holds_pictures(tmp_path / "data.npz") is expected
+    assert not holds_pictures(tmp_path / "data.npz", ("X",))
+
+
+def test_folders_hold_pictures_and_what_is_not_there_or_damaged_does_not(tmp_path):
+    assert holds_pictures(tmp_path)
+    assert not holds_pictures(tmp_path / "nowhere.csv")
+    (tmp_path / "damaged.npz").write_bytes(b"PK no")
+    (tmp_path / "X.npy").write_bytes(b"no")
+    assert not holds_pictures(tmp_path / "damaged.npz")
+    assert not holds_pictures(tmp_path / "X.npy")
