@@ -39,3 +39,18 @@ def test_nets_embed_in_eval_mode_without_augmentation_or_gradient():
     torch.testing.assert_close(features, rows.detach())
     torch.testing.assert_close(logits, 2 * rows.detach())
     assert not features.requires_grad
+
+
+def test_large_samples_go_through_in_small_batches(monkeypatch):
+    monkeypatch.setattr("labelmend.embed.EMBED_VALUES", 8)
+    sizes = []
+
+    class Counting(Noisy):
+        def forward(self, x):
+            sizes.append(len(x))
+            return super().forward(x)
+
+    embed(Counting(), VectorSamples(torch.zeros(7, 3)))
+    assert sizes == [2, 2, 2, 1]
+    embed(Counting(), VectorSamples(torch.zeros(2, 100)))
+    assert sizes[4:] == [1, 1]

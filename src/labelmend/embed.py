@@ -11,15 +11,18 @@ from torch import Tensor, nn
 from labelmend.data.samples import Samples
 
 EMBED_BATCH = 4096
+EMBED_VALUES = EMBED_BATCH * 3 * 32 * 32  # numbers that go through at once: of larger pictures, fewer
 
 
 @torch.no_grad()
 def embed(net: nn.Module, samples: Samples, batch_size: int = EMBED_BATCH) -> tuple[Tensor, Tensor]:
     """Features and logits of every sample, in eval mode and without augmentation."""
     net.eval()
+    everyone = torch.arange(len(samples), device=samples.device)
+    one = max(1, samples.batch(everyone[:1], "none", generator=None).numel())
     parts = [
-        net(samples.batch(indices, augment=False, generator=None))
-        for indices in torch.arange(len(samples), device=samples.device).split(batch_size)
+        net(samples.batch(indices, "none", generator=None))
+        for indices in everyone.split(max(1, min(batch_size, EMBED_VALUES // one)))
     ]
     features, logits = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     return features, logits
