@@ -517,9 +517,8 @@ VARIANTS = {
     "learning rate by cosine": {"lr_schedule": "cosine"},
     "a correction every second round": {"correct_every": 2},
     "average": {"average_decay": 0.9},
-    "consistency": {"consistency": 1.0, "consistency_threshold": 0.5},
-    "consistency from any answer": {"consistency": 1.0, "consistency_threshold": 0.0},
-    "consistency with the average": {"consistency": 1.0, "consistency_threshold": 0.5, "average_decay": 0.9},
+    "consistency": {"average_decay": 0.9, "consistency": 1.0, "consistency_threshold": 0.5},
+    "consistency from any answer": {"average_decay": 0.9, "consistency": 1.0, "consistency_threshold": 0.0},
     "labels of the posterior": {"round_labels": "posterior"},
     "labels of the last round's posterior": {"round_labels": "posterior", "evidence_kept": 0.0},
     "evidence of the last round": {"evidence_kept": 0.0},
@@ -554,7 +553,6 @@ def test_variants_are_not_all_the_same():
     # Values that only matter together with another one.
     for name, without in {
         "consistency from any answer": "consistency",
-        "consistency with the average": "consistency",
         "labels of the last round's posterior": "labels of the posterior",
     }.items():
         assert not torch.equal(tried[name], tried[without]), name

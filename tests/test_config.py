@@ -159,3 +159,17 @@ def test_pictures_have_presets_of_their_own_and_every_none_is_filled(preset):
     filled = dataclasses.asdict(follow(config, 50_000, 10, "pictures"))
     assert [name for name, value in filled.items() if value is None] == []
     assert filled["seed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"consistency_threshold": 1.5}, r"consistency_threshold must be at most 1\. Got 1\.5 instead"),
+        ({"evidence_kept": 2.0}, r"evidence_kept must be at most 1\. Got 2\.0 instead"),
+        ({"average_decay": 1.0}, r"average_decay must be below 1\. Got 1\.0 instead"),
+        ({"consistency": 1.0}, r"consistency needs an averaged net to ask: set average_decay above 0"),
+    ],
+)
+def test_values_beyond_their_bounds_are_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        make_config(**changes)

@@ -255,11 +255,18 @@ def test_too_few_readable_pictures_are_refused(photos):
 @pytest.mark.parametrize(("gpu", "mode", "words"), [(False, "embed", "no GPU is used"), (True, "train", "a GPU")])
 def test_auto_trains_on_a_gpu_and_embeds_elsewhere_and_says_so(monkeypatch, gpu, mode, words):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    chosen, notes = images.choose_mode("auto", "auto")
+    chosen, config, notes = images.choose("auto")
     assert chosen == mode
     assert words in notes[0]
-    assert images.choose_mode("auto", "cpu")[0] == "embed"
-    assert images.choose_mode("train", "cpu") == ("train", [])
+    assert config.mixup is gpu  # the defaults of pictures, or of vectors
+    assert images.choose("auto", device="cpu")[0] == "embed"
+    assert images.choose("train", device="cpu")[2] == []
+
+
+def test_parameters_are_judged_with_the_defaults_of_the_mode():
+    assert images.choose("train", consistency=0.5)[1].average_decay is None
+    with pytest.raises(ConfigError, match="consistency needs an averaged net"):
+        images.choose("embed", consistency=0.5)
 
 
 def test_what_auto_chose_is_in_the_warnings_and_the_progress():

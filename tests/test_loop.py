@@ -12,9 +12,7 @@ from labelmend import loop, steps
 from labelmend.config import follow, make_config
 from labelmend.data.samples import ImageSamples, VectorSamples, colour_statistics
 from labelmend.decide import posterior
-from labelmend.embed import embed
 from labelmend.engines.local import LocalEngine
-from labelmend.graph.knn import normalize_rows
 from labelmend.nets.mlp import MLP
 from labelmend.nets.preact_resnet import PreActResNet
 from labelmend.state import Problem, start
@@ -101,8 +99,7 @@ def test_before_the_first_vote_one_source_gives_the_same_votes_as_two():
     state.split = loop.split_into_packages(
         torch.nn.functional.normalize(problem.samples.rows), problem.given_labels, 3, 5, 4, state.generator
     )
-    spaces = [embed(net, problem.samples)[0] for net in state.branch_nets]
-    graphs = [steps.build_graph(normalize_rows(space), None, config) for space in spaces]
+    graphs = [steps.build_graph(net, problem.samples, None, config) for net in state.branch_nets]
     one, _ = steps.propagate_all(graphs, [problem.given_labels], state, problem, config)
     two, _ = steps.propagate_all(graphs, [problem.given_labels] * 2, state, problem, config)
     vote_one, vote_two = (steps.count_votes(s, state, problem, config) for s in (one, two))

@@ -22,7 +22,7 @@ from labelmend.data.features import check_features, conflicting_duplicates, fit_
 from labelmend.data.labels import Labels, check_classes, read_labels
 from labelmend.data.samples import Samples, VectorSamples
 from labelmend.decide import STATUS_NAMES, Decision, Posterior
-from labelmend.engines.local import LocalEngine
+from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
@@ -130,7 +130,8 @@ def solve(
         if callback is not None:
             callback(record, state)
 
-    with seeded(config.seed, problem.samples.device):
+    device = problem.samples.device
+    with seeded(config.seed, device), fast_arithmetic(device):
         found = run(problem, make_net, config, LocalEngine(), note_round, progress or (lambda _: None))
     return Solution(*found, history)
 

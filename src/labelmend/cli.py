@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from labelmend import __version__
-from labelmend.config import RunConfig, make_config
+from labelmend.config import RunConfig
 from labelmend.errors import CacheError, LabelmendError
 
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -250,9 +250,7 @@ def add_parameters(verb: argparse.ArgumentParser) -> None:
 def run_correct(arguments: argparse.Namespace) -> int:
     from labelmend.correct_command import correct_command
 
-    parameters = chosen_parameters(arguments)
-    make_config(**parameters)  # a wrong parameter is told before the data are read
-    correct_command(arguments, parameters)
+    correct_command(arguments, chosen_parameters(arguments))
     return OK
 
 

@@ -139,6 +139,13 @@ class RunConfig:
                 raise ConfigError(f"{entry.name} must be one of {', '.join(choices)}. Got {value!r} instead.")
             if least is not None and value is not None and not value >= least:
                 raise ConfigError(f"{entry.name} must be at least {least}. Got {value!r} instead.")
+        for name in ("consistency_threshold", "evidence_kept"):
+            if getattr(self, name) > 1:
+                raise ConfigError(f"{name} must be at most 1. Got {getattr(self, name)!r} instead.")
+        if self.average_decay is not None and not self.average_decay < 1:
+            raise ConfigError(f"average_decay must be below 1. Got {self.average_decay!r} instead.")
+        if self.consistency and self.average_decay == 0:
+            raise ConfigError("consistency needs an averaged net to ask: set average_decay above 0. Got 0 instead.")
         if self.review_below > 1:
             raise ConfigError(f"review_below must be a probability, at most 1. Got {self.review_below!r} instead.")
         if self.alpha is not None and not 0 < self.alpha < 1:

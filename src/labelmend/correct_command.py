@@ -13,11 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from labelmend import api
 from labelmend.config import follow, make_config
 from labelmend.data.load import Table, drop_bad_rows, load_table
 from labelmend.data.picture_set import Pictures
 from labelmend.data.pictures import find_pictures, holds_pictures
 from labelmend.errors import ConfigError, LabelmendWarning
+from labelmend.estimate import estimate
+from labelmend.image_plan import plan
+from labelmend.images import choose, correct_images
 from labelmend.result import Correction
 from labelmend.run_folder import refuse_existing
 from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
@@ -45,6 +49,7 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Correction 
     _refuse(arguments, FOR_PICTURES, "pictures", f"{arguments.data} holds no pictures")
     if arguments.labels is None:
         raise ConfigError("correct needs --labels COLUMN, the label column of the table.")
+    make_config(**parameters)  # a wrong parameter is told before the data are read
     table = load_table(
         arguments.data, arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
     )
@@ -56,9 +61,7 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Correction 
         return None
 
     def correct(line: ProgressLine) -> Correction:
-        from labelmend.api import correct
-
-        return correct(
+        return api.correct(
             table.features,
             table.labels,
             trusted=table.trusted,
@@ -75,6 +78,7 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Correction 
 
 def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Correction | None:
     _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
+    choose(arguments.mode or "auto", **parameters)  # likewise
     pictures = find_pictures(arguments.data, arguments.labels, arguments.id, arguments.trusted)
     missing = _missing(arguments, pictures.given, pictures.notes)
     named = {name: getattr(arguments, name) for name in FOR_PICTURES if getattr(arguments, name) is not None}
@@ -83,8 +87,6 @@ def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Correcti
         return None
 
     def correct(line: ProgressLine) -> Correction:
-        from labelmend.images import correct_images
-
         return correct_images(
             pictures, missing=missing, callback=line.round, progress=line.stage, **named, **parameters
         )
@@ -111,12 +113,9 @@ def _print_result(result: Correction, folder: Path, as_json: bool) -> None:
 
 
 def _dry_run(table: Table, missing: Any, parameters: Parameters, as_json: bool) -> None:
-    from labelmend.api import choose_device, read
-    from labelmend.estimate import estimate
-
-    matrix, labels, trusted = read(table.features, table.labels, table.trusted, missing)
+    matrix, labels, trusted = api.read(table.features, table.labels, table.trusted, missing)
     config = follow(make_config(**parameters), len(labels.codes), len(labels.classes))
-    choose_device(config.device)
+    api.choose_device(config.device)
     cost = estimate(config, matrix.shape[0], matrix.shape[1], len(labels.classes))
     facts = {
         "rows": matrix.shape[0],
@@ -135,8 +134,6 @@ def _dry_run(table: Table, missing: Any, parameters: Parameters, as_json: bool) 
 def _dry_run_pictures(
     pictures: Pictures, missing: Any, named: Parameters, parameters: Parameters, as_json: bool
 ) -> None:
-    from labelmend.image_plan import plan
-
     _print_facts(plan(pictures, missing=missing, **named, **parameters), as_json)
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from labelmend.data.samples import Samples
 from labelmend.embed import embed
-from labelmend.training.fit import sgd, train_pass
+from labelmend.training.fit import net_step, set_learning_rate, sgd, train_pass
 
 
 def held_out_probabilities(
@@ -34,17 +34,16 @@ def held_out_probabilities(
 ) -> Tensor:
     """(n, C) class probabilities by fresh nets, one per fold; the learning rate falls to zero over the passes."""
 
-    def loss(net: nn.Module, x: Tensor, indices: Tensor) -> Tensor:
+    def loss(net: nn.Module, indices: Tensor, x: Tensor) -> Tensor:
         return F.cross_entropy(net(x)[1], labels[indices])
 
     answers = torch.zeros(len(labels), n_classes, device=labels.device)
     for fold, net in enumerate(nets):
         judged = fold_of == fold
         learners = torch.nonzero(~judged & (labels >= 0)).squeeze(1)
-        optimizer = sgd(net.parameters(), lr, momentum, weight_decay)
+        step = net_step(net, sgd(net.parameters(), lr, momentum, weight_decay), loss, generator)
         for number in range(n_passes):
-            for group in optimizer.param_groups:
-                group["lr"] = lr * (1 - number / n_passes)
-            train_pass(net, optimizer, samples, learners, batch_size, loss, generator)
+            set_learning_rate(step.optimizer, lr * (1 - number / n_passes))
+            train_pass(net, step, samples, learners, batch_size, generator)
         answers[judged] = embed(net, samples)[1].softmax(dim=1)[judged]
     return answers

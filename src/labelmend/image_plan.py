@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from labelmend.config import follow, make_config
+from labelmend.config import follow
 from labelmend.data.labels import check_classes
 from labelmend.data.picture_cache import header_sizes
 from labelmend.data.picture_set import Pictures
 from labelmend.estimate import embedding_seconds, estimate
-from labelmend.images import choose_mode, default_cache, read_given, train_size
+from labelmend.images import choose, default_cache, read_given, train_size
 from labelmend.nets.pretrained import LITE0, load_backbone
 
 FEATURES = 1280  # of the usual backbone, for the estimate of memory
@@ -31,20 +31,20 @@ def plan(
     **parameters: Any,
 ) -> dict[str, Any]:
     """What `correct_images` would do and cost, from labels and headers alone; ready for JSON."""
+    chosen, config, notes = choose(mode, preset, **parameters)
     given, certain = read_given(pictures, None, missing)
     check_classes(given)
-    chosen, notes = choose_mode(mode, parameters.get("device", "auto"))
     n, n_classes = len(pictures), len(given.classes)
     if chosen == "embed":
         frozen = load_backbone(backbone, size)
         decoded_size = (frozen.size, frozen.size)
-        config = follow(make_config(preset, **parameters), n, n_classes)
+        config = follow(config, n, n_classes)
         cost = estimate(config, n, FEATURES, n_classes)
         seconds = cost.seconds + embedding_seconds(n, frozen.size) if frozen.name == LITE0 else None
         how = {"mode": chosen, "backbone": frozen.name}
     else:
         decoded_size, _ = train_size(pictures, size)
-        config = follow(make_config(preset, "pictures", **parameters), n, n_classes, "pictures")
+        config = follow(config, n, n_classes, "pictures")
         cost = estimate(config, n, 8 * (config.width or 1), n_classes)
         seconds, how = None, {"mode": chosen}
     return {

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from labelmend import api
 from labelmend.backbone_features import backbone_features
-from labelmend.config import follow, make_config
+from labelmend.config import RunConfig, follow, make_config
 from labelmend.data.features import MIN_ROWS, check_features, conflicting_duplicates
 from labelmend.data.labels import Labels, check_classes, read_labels
 from labelmend.data.load import objects
@@ -46,6 +46,8 @@ MODES = ("auto", "embed", "train")
 SMALL = 64  # up to this many pixels a side pictures are trained on as they are
 DECODED = 256  # side of larger ones in train mode
 CROPPED = 7 / 8  # of it that the net sees: 224 of 256
+AUTO_TRAINS = "mode auto: there is a GPU, so nets are trained on the pictures; mode embed would be quicker"
+AUTO_EMBEDS = "mode auto: no GPU is used, so pictures are embedded by a frozen backbone; mode train is slow here"
 GPU_SHARE = 0.3  # of the free memory of a GPU that pixels may take
 
 
@@ -84,15 +86,12 @@ def correct_images(
     """
     began = time.perf_counter()
     tell = progress or (lambda _: None)
-    make_config(preset, **parameters)  # a wrong parameter is told before the pictures are read
+    chosen, config, notes = choose(mode, preset, **parameters)  # what is wrong here is told before pictures are read
     pictures = read_source(source, y, labels, ids, trusted)
     given, certain = read_given(pictures, y, missing)
-    chosen, notes = choose_mode(mode, parameters.get("device", "auto"))
     for note in notes:
         tell(note)
-    order = _Order(
-        pictures, given, certain, default_cache() if cache is None else Path(cache), net, preset, parameters, tell
-    )
+    order = _Order(pictures, given, certain, default_cache() if cache is None else Path(cache), config, net, tell)
     task, kept = _embed(order, load_backbone(backbone, size)) if chosen == "embed" else _train(order, size)
     unreadable = {str(pictures.ids[row]): why for row, why in kept.unreadable.items()}
     notes += [*pictures.notes, *_unreadable_notes(unreadable), *api.notice(kept.labels, task.duplicates, task.config)]
@@ -111,9 +110,8 @@ class _Order:
     given: Labels
     certain: NDArray[np.bool_]
     cache: Path
+    config: RunConfig
     net: NetFactory | None
-    preset: str
-    parameters: dict[str, Any]
     tell: Progress
 
 
@@ -162,18 +160,15 @@ def read_given(pictures: Pictures, y: Any, missing: Any) -> tuple[Labels, NDArra
     return labels, api.read_trusted(pictures.trusted, labels)
 
 
-def choose_mode(mode: str, device: str) -> tuple[Mode, list[str]]:
-    """What "auto" means here, and a note that says so."""
+def choose(mode: str, preset: str = "plus", **parameters: Any) -> tuple[Mode, RunConfig, list[str]]:
+    """What "auto" means here, the configuration that goes with it, and a note that says so."""
     if mode not in MODES:
         raise ConfigError(f"mode must be one of {', '.join(MODES)}. Got {mode!r} instead.")
-    usable = api.choose_device(device)
-    if mode != "auto":
-        return "train" if mode == "train" else "embed", []
-    if usable.type == "cuda":
-        return "train", ["mode auto: there is a GPU, so nets are trained on the pictures; mode embed would be quicker"]
-    return "embed", [
-        "mode auto: no GPU is used, so pictures are embedded by a frozen backbone; mode train is slow here"
-    ]
+    device = api.choose_device(parameters.get("device", "auto"))
+    train = mode == "train" or (mode == "auto" and device.type == "cuda")
+    config = make_config(preset, "pictures" if train else "vectors", **parameters)
+    notes = [AUTO_TRAINS if train else AUTO_EMBEDS] if mode == "auto" else []
+    return "train" if train else "embed", config, notes
 
 
 def train_size(pictures: Pictures, size: int | None) -> tuple[tuple[int, int], int]:
@@ -193,8 +188,7 @@ def default_cache() -> Path:
 
 def _embed(order: _Order, backbone: Backbone) -> tuple[api.Task, Readable]:
     """Pictures as feature vectors."""
-    config = make_config(order.preset, **order.parameters)
-    device = api.choose_device(config.device)
+    device = api.choose_device(order.config.device)
     pixels = decode(order.pictures, backbone.size, order.cache, order.tell)
     kept = _readable(pixels, order)
 
@@ -203,7 +197,7 @@ def _embed(order: _Order, backbone: Backbone) -> tuple[api.Task, Readable]:
 
     features = backbone_features(pixels.pixels, backbone, order.cache, pixels.fingerprint, device, count)
     check_features(features)
-    task = api.vector_task(features, kept.labels, kept.trusted, config, order.net)
+    task = api.vector_task(features, kept.labels, kept.trusted, order.config, order.net)
 
     def make_model(trained: nn.Module) -> EmbeddedImageModel:
         head: VectorModel = task.make_model(trained)
@@ -218,8 +212,7 @@ def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
     pixels = decode(order.pictures, decoded_size, order.cache, order.tell)
     kept = _readable(pixels, order)
     classes = order.given.classes
-    config = make_config(order.preset, "pictures", **order.parameters)
-    config = follow(config, len(kept.rows), len(classes), "pictures")
+    config = follow(order.config, len(kept.rows), len(classes), "pictures")
     device = api.choose_device(config.device)
     data = _as_tensor(pixels.pixels, device)
     mean, spread = colour_statistics(data)

@@ -17,7 +17,7 @@ from labelmend.decide import Decision, Posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
 from labelmend.graph.knn import make_cells, normalize_rows
-from labelmend.records import RoundRecord, Stopwatch
+from labelmend.records import CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
 from labelmend.state import Problem, RoundState, start
 
@@ -58,51 +58,67 @@ def play_round(
 ) -> RoundRecord:
     """One epoch of the paper. Changes `state` in place and returns what happened."""
     watch = Stopwatch(progress)
-    given, previous = problem.given_labels, state.corrected_labels
+    previous, previous_omega = state.corrected_labels, state.omega
     steps.set_learning_rate(state, config)
+    correction = None
+    if state.round_index % config.correct_every == 0:
+        correction = correct_labels(state, problem, config, engine, watch)
+    watch.lap("train")
+    labels, omega = (previous, previous_omega) if config.label_delay else (state.corrected_labels, state.omega)
+    train_noisy = config.noisy_branch and correction is not None
+    corrected_loss, noisy_loss = steps.train_nets(state, problem, config, labels, omega, train_noisy)
+    state.round_index += 1
+    watch.lap(None)
+    given = problem.given_labels
+    return RoundRecord(
+        round_index=state.round_index,
+        n_rounds=config.n_rounds or 0,
+        label_changes=int((state.corrected_labels != previous).sum()),
+        differ_from_given=int(((state.corrected_labels != given) & (given >= 0)).sum()),
+        mean_certainty=float(state.omega.mean()),
+        certainty_histogram=torch.histc(state.omega.float().cpu(), 20, 0, 1).int().tolist(),
+        correction=correction,
+        corrected_loss=corrected_loss,
+        noisy_loss=noisy_loss,
+        seconds=watch.seconds,
+    )
 
+
+def correct_labels(
+    state: RoundState, problem: Problem, config: RunConfig, engine: Engine, watch: Stopwatch
+) -> CorrectionRecord:
+    """Phases 1 to 3 of the paper: split, train the branches, propagate on their graphs, vote."""
     watch.lap("embed")
-    source_net = state.noisy_net if config.noisy_branch else state.corrected_net
+    source_net = state.noisy_net if config.noisy_branch else state.deployed_net
     rows = normalize_rows(embed(source_net, problem.samples)[0])
     watch.lap("split")
     if state.split is None or config.resplit:
         state.split = split_into_packages(
-            rows, given, problem.n_classes, config.n_branches, config.packages_per_branch, state.generator
+            rows,
+            problem.given_labels,
+            problem.n_classes,
+            config.n_branches,
+            config.packages_per_branch,
+            state.generator,
         )
     watch.lap("branches")
     branch_loss = steps.train_branches(state, problem, config, engine)
     watch.lap("graphs")
-    cells = make_cells(rows, config.n_probe, state.generator) if len(rows) > config.exact_rows else None
+    cells = make_cells(rows, config.n_probe, state.generator) if len(rows) > steps.exact_rows(rows, config) else None
     graphs = engine.map_graphs(lambda net: steps.build_graph(net, problem.samples, cells, config), state.branch_nets)
     watch.lap("propagate")
     suggestions, solver = steps.suggest(state, problem, config, graphs)
     watch.lap("vote")
-    state.held_out += suggestions.held_out
+    state.held_out.mul_(config.evidence_kept).add_(suggestions.held_out)
     state.neighbors = graphs[0].nearest
     state.vote = steps.count_votes(suggestions, state, problem, config)
-    new_labels, new_omega = state.vote.labels, state.vote.certainty
-    watch.lap("train")
-    used_labels, used_omega = (previous, state.omega) if config.label_delay else (new_labels, new_omega)
-    corrected_value = steps.train_corrected(state, problem, config, used_labels, used_omega)
-    noisy_value = steps.train_noisy(state, problem, config, used_labels, used_omega) if config.noisy_branch else None
-    state.corrected_labels, state.omega = new_labels, new_omega
-    state.round_index += 1
-    watch.lap(None)
-    return RoundRecord(
-        round_index=state.round_index,
-        n_rounds=config.n_rounds or 0,
-        label_changes=int((new_labels != previous).sum()),
-        differ_from_given=int(((new_labels != given) & (given >= 0)).sum()),
-        mean_certainty=float(new_omega.mean()),
-        certainty_histogram=torch.histc(new_omega.float().cpu(), 20, 0, 1).int().tolist(),
+    state.corrected_labels, state.omega = steps.labels_to_learn(state, problem, config)
+    return CorrectionRecord(
+        branch_loss=branch_loss,
         graph_similarity=[graph.similarity for graph in graphs],
         package_similarity=state.split.similarity,
         subset_sizes=[len(state.split.members(m)) for m in range(config.n_branches)],
         solver_iterations=solver.iterations,
         solver_residual=solver.worst_residual,
         solver_converged=solver.converged,
-        branch_loss=branch_loss,
-        corrected_loss=corrected_value,
-        noisy_loss=noisy_value,
-        seconds=watch.seconds,
     )

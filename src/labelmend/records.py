@@ -8,6 +8,19 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class CorrectionRecord:
+    """How the labels of a round came about."""
+
+    branch_loss: float
+    graph_similarity: list[float]  # mean cosine over the edges, per branch
+    package_similarity: float  # mean cosine between seed samples and their packages
+    subset_sizes: list[int]
+    solver_iterations: int
+    solver_residual: float
+    solver_converged: bool
+
+
+@dataclass(frozen=True)
 class RoundRecord:
     """One line of a run's history."""
 
@@ -17,13 +30,7 @@ class RoundRecord:
     differ_from_given: int
     mean_certainty: float
     certainty_histogram: list[int]  # 20 bins over [0, 1]
-    graph_similarity: list[float]  # mean cosine over the edges, per branch
-    package_similarity: float  # mean cosine between seed samples and their packages
-    subset_sizes: list[int]
-    solver_iterations: int
-    solver_residual: float
-    solver_converged: bool
-    branch_loss: float
+    correction: CorrectionRecord | None  # None in a round that only trains
     corrected_loss: float
     noisy_loss: float | None
     seconds: dict[str, float] = field(default_factory=dict)

@@ -51,15 +51,15 @@ def split_into_packages(
         if n_here == 0:
             continue
         package, seeds, similarity = _package_class(features, members, n_here, generator)
-        start = int(torch.randint(n_branches, (), generator=generator))
-        deal = (torch.randperm(n_here, generator=generator) + start).to(labels.device) % n_branches
+        start = torch.randint(n_branches, (), generator=generator, device=labels.device)
+        deal = (torch.randperm(n_here, generator=generator, device=labels.device) + start) % n_branches
         branch_of[members] = deal[package]
         package_of[members] = package + n_packages
         seed_indices.append(seeds)
         similarity_sum += similarity
         n_packages += n_here
     n_labelled = max(int(counts[1:].sum()), 1)
-    seeds = torch.cat(seed_indices) if seed_indices else torch.empty(0, dtype=torch.long)
+    seeds = torch.cat(seed_indices) if seed_indices else labels.new_empty(0)
     return Split(branch_of, package_of, seeds, similarity_sum / n_labelled)
 
 
@@ -69,11 +69,11 @@ def _package_class(
     """Package number of each member, the seed samples, and the sum of seed-to-member similarities."""
     size, extra = divmod(len(members), n_packages)
     if size == 1 and extra == 0:
-        package = torch.randperm(len(members), generator=generator).to(members.device)
+        package = torch.randperm(len(members), generator=generator, device=members.device)
         return package, members[package.argsort()], float(len(members))
     package = torch.full((len(members),), -1, dtype=torch.long, device=members.device)
     # A random order visited from the front, taken samples skipped, is "draw a random seed sample still free".
-    visit = torch.randperm(len(members), generator=generator).tolist()
+    visit = torch.randperm(len(members), generator=generator, device=members.device).tolist()
     rows = features[members]
     free = torch.ones(len(members), dtype=torch.bool, device=members.device)
     seeds, similarity_sum, at = [], 0.0, 0

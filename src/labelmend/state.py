@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from labelmend.config import RunConfig
 from labelmend.data.samples import Samples
+from labelmend.nets.average import FollowingNet
 from labelmend.split import Split
 from labelmend.training.fit import sgd
+from labelmend.training.stepper import Stepper
+from labelmend.training.targets import Targets
 from labelmend.vote import Vote
 
 
@@ -38,21 +41,36 @@ class RoundState:
     corrected_labels: Tensor
     omega: Tensor
     held_out: Tensor  # sum over rounds and graphs of what other samples' labels say about each sample
+    targets: Targets
+    steppers: dict[Hashable, Stepper] = field(default_factory=dict)  # made when first needed, kept for all rounds
+    average: FollowingNet | None = None  # of corrected_net
     round_index: int = 0
     split: Split | None = None
     vote: Vote | None = None
     neighbors: Tensor | None = None  # (n, <= 10) nearest samples in the space of the first branch
 
+    def stepper(self, name: Hashable, make: Callable[[], Stepper]) -> Stepper:
+        """The step of one training pass; what a GPU recorded in the first round serves all others."""
+        if name not in self.steppers:
+            self.steppers[name] = make()
+        return self.steppers[name]
+
+    @property
+    def deployed_net(self) -> nn.Module:
+        return self.corrected_net if self.average is None else self.average.net
+
 
 def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig) -> RoundState:
     """Nets of one architecture and one start, so that their weights can be interpolated."""
-    generator = torch.Generator().manual_seed(config.seed)
+    generator = torch.Generator(problem.samples.device).manual_seed(config.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         nets = [make_net().to(problem.samples.device) for _ in range(2 + config.n_branches)]
     noisy_net, corrected_net, *branch_nets = nets
     given = problem.given_labels
     shape = (len(given), problem.n_classes)
+    omega = torch.where(given >= 0, 1.0, 0.0)
+    soft = torch.zeros(shape, device=given.device) if config.soft_labels else None
     return RoundState(
         noisy_net,
         corrected_net,
@@ -61,6 +79,7 @@ def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
         sgd(corrected_net.parameters(), config.lr, config.momentum, config.weight_decay),
         generator,
         corrected_labels=given.clone(),
-        omega=torch.where(given >= 0, 1.0, 0.0),
+        omega=omega,
         held_out=torch.zeros(shape, device=given.device),
+        targets=Targets(given.clone(), omega.clone(), problem.n_classes, soft),
     )

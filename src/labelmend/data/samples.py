@@ -10,6 +10,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from labelmend.training.augment import Augment, centre_crop, crop_and_flip, distort
+
+STATISTICS_FROM = 10_000  # pictures whose colours give mean and spread
+COUNTED_AT_ONCE = 2**24  # of their pixels
+
 
 class Samples(Protocol):
     @property
@@ -17,8 +22,8 @@ class Samples(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batch(self, indices: Tensor, augment: bool, generator: torch.Generator | None) -> Tensor:
-        """The samples at `indices`, ready for a net; random changes only where `augment`."""
+    def batch(self, indices: Tensor, augment: Augment, generator: torch.Generator | None) -> Tensor:
+        """The samples at `indices`, ready for a net; random changes only where `augment` is not "none"."""
         ...
 
 
@@ -35,5 +40,53 @@ class VectorSamples:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def batch(self, indices: Tensor, augment: bool, generator: torch.Generator | None) -> Tensor:
+    def batch(self, indices: Tensor, augment: Augment, generator: torch.Generator | None) -> Tensor:
         return self.rows[indices]
+
+
+class ImageSamples:
+    """Pictures (n, H, W, C) of uint8, cropped to a square for the net and normalised by `mean` and `spread`.
+
+    A crop smaller than the pictures moves inside them; one as large moves over the edge by an eighth. Pixels may stay
+    in memory or in a file while batches go to `device`.
+    """
+
+    def __init__(self, pixels: Tensor, mean: Tensor, spread: Tensor, crop: int, device: torch.device) -> None:
+        self.pixels, self.crop, self._device = pixels, crop, device
+        self.mean, self.spread = (colour.to(device).view(1, -1, 1, 1) for colour in (mean, spread))
+        self.margin = crop // 8 if crop == min(pixels.shape[1:3]) else 0
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def batch(self, indices: Tensor, augment: Augment, generator: torch.Generator | None) -> Tensor:
+        chosen = self.pixels[indices.to(self.pixels.device)].to(self.device, non_blocking=True)
+        if augment == "none":
+            chosen = centre_crop(chosen, self.crop)
+        else:
+            assert generator is not None
+            chosen = crop_and_flip(chosen, self.crop, self.margin, generator)
+        batch = chosen.permute(0, 3, 1, 2).float() / 255  # a view: the layout stays channels last
+        if augment == "strong":
+            assert generator is not None
+            batch = distort(batch, generator).contiguous(memory_format=torch.channels_last)
+        return (batch - self.mean) / self.spread
+
+
+def colour_statistics(pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of every channel, in 0..1, from evenly spaced pictures."""
+    some, n_channels = pixels[:: max(1, len(pixels) // STATISTICS_FROM)], pixels.shape[3]
+    # Counted, not converted: 10,000 pictures of 224 x 224 would be 12 GB of doubles.
+    counts = torch.zeros(n_channels, 256, dtype=torch.float64, device=pixels.device)
+    for part in some.split(max(1, COUNTED_AT_ONCE // some[0].numel())):
+        for channel in range(n_channels):
+            counts[channel] += torch.bincount(part[..., channel].flatten(), minlength=256)
+    shares = counts / counts.sum(dim=1, keepdim=True)
+    level = torch.arange(256, dtype=torch.float64, device=pixels.device) / 255
+    mean = (shares * level).sum(dim=1)
+    variance = (shares * (level - mean.unsqueeze(1)) ** 2).sum(dim=1)
+    return mean.float(), variance.sqrt().clamp(min=1e-3).float()

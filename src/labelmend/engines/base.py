@@ -14,21 +14,31 @@ from torch import Tensor, nn
 
 from labelmend.data.samples import Samples
 from labelmend.training.fit import BranchesLoss
+from labelmend.training.stepper import Stepper
 
 Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    def train_branches(
+    def branches_step(
         self,
         nets: Sequence[nn.Module],
         optimizer: torch.optim.Optimizer,
+        loss: BranchesLoss,
+        generator: torch.Generator,
+    ) -> Stepper:
+        """What one step of all branches is; made once and used in every round."""
+        ...
+
+    def train_branches(
+        self,
+        nets: Sequence[nn.Module],
+        step: Stepper,
         samples: Samples,
         subsets: Sequence[Tensor],
         batch_size: int,
-        loss: BranchesLoss,
         generator: torch.Generator,
-    ) -> float:
+    ) -> Tensor:
         """Train all branches one pass in step; returns the mean loss."""
         ...
 

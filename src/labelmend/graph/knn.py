@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 BLOCK_ENTRIES = 2**24  # similarities held at once: 64 MiB of float32
+CUDA_BLOCK_ENTRIES = 2**29
 GROUP = 8  # columns a group in `largest`; 4 and 16 are slower
 
 
@@ -40,7 +41,7 @@ def exact_neighbors(rows: Tensor, k: int) -> Neighbors:
     """The true k nearest neighbours, by a blocked matrix product."""
     n = len(rows)
     k = min(k, n - 1)
-    block = max(1, BLOCK_ENTRIES // n)
+    block = max(1, (CUDA_BLOCK_ENTRIES if rows.is_cuda else BLOCK_ENTRIES) // n)
     indices = torch.empty(n, k, dtype=torch.long, device=rows.device)
     similarities = torch.empty(n, k, dtype=rows.dtype, device=rows.device)
     everything = torch.arange(n, device=rows.device)
@@ -52,13 +53,13 @@ def exact_neighbors(rows: Tensor, k: int) -> Neighbors:
 
 
 def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest values of every row and where they are, largest first; `topk`, in half the time on a CPU.
+    """The k largest values of every row and where they are, largest first; `topk`, in half the time.
 
     Columns are dealt into groups: the k largest lie in the k groups with the largest maxima, so only those are sorted.
     """
     n, width = values.shape
     n_groups = width // GROUP
-    if n_groups <= 2 * k or values.is_cuda:
+    if n_groups <= 2 * k:
         plain = values.topk(k, dim=1)
         return plain.values, plain.indices
     grouped = n_groups * GROUP
@@ -76,7 +77,7 @@ def make_cells(rows: Tensor, n_probe: int, generator: torch.Generator, n_passes:
     """Spherical k-means with about sqrt(n) cells, fitted on a sample of the rows."""
     n = len(rows)
     n_cells = max(2, round(n**0.5))
-    sample = torch.randperm(n, generator=generator)[: n_cells * 64].to(rows.device)
+    sample = torch.randperm(n, generator=generator, device=rows.device)[: n_cells * 64]
     centres = rows[sample[:n_cells]].clone()
     for _ in range(n_passes):
         sums = torch.zeros_like(centres).index_add_(0, _nearest_centre(rows[sample], centres), rows[sample])

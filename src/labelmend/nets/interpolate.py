@@ -11,8 +11,8 @@ from torch import nn
 
 from labelmend.data.samples import Samples
 
-REFRESH_BATCHES = 20
-REFRESH_BATCH = 256
+REFRESH_BATCHES = 2
+REFRESH_BATCH = 2048  # few and large: a GPU waits for the start of every one
 
 
 @torch.no_grad()
@@ -34,9 +34,9 @@ def refresh_batch_norm(net: nn.Module, samples: Samples, generator: torch.Genera
         layer.reset_running_stats()
         layer.momentum = None  # cumulative average
     net.train()
-    order = torch.randperm(len(samples), generator=generator)[: REFRESH_BATCHES * REFRESH_BATCH].to(samples.device)
+    order = torch.randperm(len(samples), generator=generator, device=samples.device)[: REFRESH_BATCHES * REFRESH_BATCH]
     # Nearly equal batches: a last batch of one sample has no variance.
     for indices in order.tensor_split(-(-len(order) // REFRESH_BATCH)):
-        net(samples.batch(indices, augment=True, generator=generator))
+        net(samples.batch(indices, "weak", generator))
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum

@@ -1,4 +1,4 @@
-"""Training passes: the only place that calls backward().
+"""Training passes over samples.
 
 Knows nets, optimisers and batches; does not know the method: what is minimised arrives as a function of a batch.
 """
@@ -7,20 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from labelmend.data.samples import Samples
+from labelmend.training.augment import Augment
+from labelmend.training.side_by_side import side_by_side
+from labelmend.training.stepper import Stepper
 
+BLOCK = 4096  # samples read and changed at once: fewer, larger kernels than one batch at a time
 SMALL_STEP = 10**7  # multiply-adds of a step forward, well under a millisecond on one core
 
-BatchLoss = Callable[[nn.Module, Tensor, Tensor], Tensor]  # (net, x, indices) -> loss
+BatchLoss = Callable[..., Tensor]  # (net, indices, one batch per view) -> loss
 BranchesLoss = Callable[[Tensor, Tensor, Tensor], Tensor]  # (features, logits, indices) of all branches -> loss
 
 
 def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.Optimizer:
-    return torch.optim.SGD(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
+    weights = list(parameters)
+    on_gpu = all(weight.is_cuda for weight in weights)
+    # A recorded step can follow the learning rate only if that is a tensor.
+    rate = torch.tensor(lr, device=weights[0].device) if on_gpu else lr
+    return torch.optim.SGD(weights, lr=rate, momentum=momentum, weight_decay=weight_decay, fused=on_gpu)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(lr)
+        else:
+            group["lr"] = lr
 
 
 @contextmanager
@@ -42,78 +59,105 @@ def threads_for(nets: Sequence[nn.Module], batch_size: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def train_pass(
+def net_step(
     net: nn.Module,
     optimizer: torch.optim.Optimizer,
+    batch_loss: BatchLoss,
+    generator: torch.Generator,
+    after: Callable[[], None] | None = None,
+) -> Stepper:
+    """The step of one net, for any number of passes; `after` is called after every step."""
+    return Stepper(optimizer, lambda batch, *seen: batch_loss(net, batch, *seen), generator, after)
+
+
+def train_pass(
+    net: nn.Module,
+    step: Stepper,
     samples: Samples,
     indices: Tensor,
     batch_size: int,
-    batch_loss: BatchLoss,
     generator: torch.Generator,
-) -> float:
+    views: Sequence[Augment] = ("weak",),
+) -> Tensor:
     """One pass over `indices` in random order; returns the mean loss."""
     net.train()
-    order = indices[torch.randperm(len(indices), generator=generator).to(indices.device)]
-    total = 0.0
+    order = indices[random_order(len(indices), generator)]
+    step.begin_pass()
     with threads_for([net], batch_size):
-        for batch in _batches(order, batch_size):
-            loss = batch_loss(net, samples.batch(batch, augment=True, generator=generator), batch)
-            _step(optimizer, loss)
-            total += float(loss.detach()) * len(batch)
-    return total / max(len(indices), 1)
+        for batches in _blocks(order, batch_size):
+            seen = [_views(samples, torch.cat(batches), augment, generator, batches) for augment in views]
+            for batch, *parts in zip(batches, *seen, strict=True):
+                step(batch, *parts)
+    return step.mean_loss()
+
+
+def branches_step(
+    nets: Sequence[nn.Module], optimizer: torch.optim.Optimizer, loss: BranchesLoss, generator: torch.Generator
+) -> Stepper:
+    """The step of all branches: equal parts of a batch go through their own nets, the loss sees them together."""
+    return Stepper(optimizer, lambda batch, x: loss(*_through_own_branch(nets, x.chunk(len(nets))), batch), generator)
 
 
 def train_branches_pass(
     nets: Sequence[nn.Module],
-    optimizer: torch.optim.Optimizer,
+    step: Stepper,
     samples: Samples,
     subsets: Sequence[Tensor],
     batch_size: int,
-    loss: BranchesLoss,
     generator: torch.Generator,
-) -> float:
+) -> Tensor:
     """One pass of all branches in step: every step takes an equal batch of every subset through its own branch.
 
-    The loss sees the concatenation, so pairs reach across branches; a shorter subset starts again.
+    The loss sees the concatenation, so pairs reach across branches; a shorter subset starts again. No subset is empty.
     """
     for net in nets:
         net.train()
-    share = max(2, batch_size // max(len(nets), 1))
-    n_steps = max(-(-len(subset) // share) for subset in subsets)  # 0 where no label was kept: nothing to learn from
-    orders = [_cycled(subset, n_steps * share, generator) for subset in subsets]
-    total = 0.0
+    share = max(2, batch_size // len(nets))
+    n_steps = max(-(-len(subset) // share) for subset in subsets)
+    orders = [_cycled(subset, n_steps * share, generator).view(n_steps, share) for subset in subsets]
+    plan = torch.cat(orders, dim=1)  # one row a step
+    step.begin_pass()
     with threads_for(nets, share):
-        for step in range(n_steps):
-            batches = [order[step * share : (step + 1) * share] for order in orders]
-            value = loss(*_through_own_branch(nets, samples, batches, generator), torch.cat(batches))
-            _step(optimizer, value)
-            total += float(value.detach())
-    return total / max(n_steps, 1)
+        for steps in plan.split(max(1, BLOCK // plan.shape[1])):
+            seen = samples.batch(steps.flatten(), "weak", generator).split(plan.shape[1])
+            for batch, x in zip(steps, seen, strict=True):
+                step(batch, x)
+    return step.mean_loss()
 
 
-def _through_own_branch(
-    nets: Sequence[nn.Module], samples: Samples, batches: Sequence[Tensor], generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """Features and logits of all batches, each from its own net, one after another."""
-    outputs = [
-        net(samples.batch(batch, augment=True, generator=generator))
-        for net, batch in zip(nets, batches, strict=True)
-        if len(batch)
-    ]
+def random_order(n: int, generator: torch.Generator) -> Tensor:
+    return torch.randperm(n, generator=generator, device=generator.device)
+
+
+def _through_own_branch(nets: Sequence[nn.Module], parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Features and logits of all parts, each from its own net."""
+    outputs = side_by_side([partial(net, part) for net, part in zip(nets, parts, strict=True)], parts[0].device)
     features, logits = zip(*outputs, strict=True)
     return torch.cat(features), torch.cat(logits)
 
 
-def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
+def _blocks(order: Tensor, batch_size: int) -> Iterator[list[Tensor]]:
+    """Batches of nearly equal size, several at a time.
 
-
-def _batches(order: Tensor, batch_size: int) -> Iterator[Tensor]:
-    """Batches of nearly equal size: a last batch of one sample would break batch statistics and kick the weights."""
+    A last batch of one sample would break batch statistics and kick the weights. On a GPU all are equal, because a
+    recorded step has one size; the few samples that are left over wait for the next pass.
+    """
+    if len(order) == 0:
+        return
     n_batches = max(1, round(len(order) / batch_size))
-    yield from torch.tensor_split(order, n_batches) if len(order) else ()
+    if order.is_cuda:
+        order = order[: len(order) // n_batches * n_batches]
+    batches = torch.tensor_split(order, n_batches)
+    together = max(1, BLOCK // len(batches[0]))
+    for first in range(0, n_batches, together):
+        yield list(batches[first : first + together])
+
+
+def _views(
+    samples: Samples, indices: Tensor, augment: Augment, generator: torch.Generator, batches: Sequence[Tensor]
+) -> Sequence[Tensor]:
+    parts: Sequence[Tensor] = samples.batch(indices, augment, generator).split([len(batch) for batch in batches])
+    return parts
 
 
 def _cycled(subset: Tensor, length: int, generator: torch.Generator) -> Tensor:
@@ -121,5 +165,4 @@ def _cycled(subset: Tensor, length: int, generator: torch.Generator) -> Tensor:
     if len(subset) == 0:
         return subset
     turns = -(-length // len(subset))
-    orders = [subset[torch.randperm(len(subset), generator=generator).to(subset.device)] for _ in range(turns)]
-    return torch.cat(orders)[:length]
+    return torch.cat([subset[random_order(len(subset), generator)] for _ in range(turns)])[:length]

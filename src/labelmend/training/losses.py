@@ -31,9 +31,7 @@ def graph_smoothness(
     `points` are probability vectors (or features, with "l2"); ordered pairs, so "kl" counts both directions.
     """
     different = labels.unsqueeze(0) != labels.unsqueeze(1)
-    n_pairs = different.sum()
-    if n_pairs == 0:
-        return points.sum() * 0.0
+    n_pairs = different.sum().clamp(min=1)  # without a pair the sum is 0 too; asking would wait for the GPU
     pair_weight = (weights.unsqueeze(0) * weights.unsqueeze(1)).sqrt()
     kernel = torch.exp(-scale * _pairwise(points, distance, epsilon))
     return (pair_weight * kernel * different).sum() / n_pairs
@@ -90,9 +88,15 @@ def soft_label_loss(logits: Tensor, targets: Tensor, ce_factor: float, mse_facto
     return ce_factor * ce + mse_factor * mse
 
 
-def mix(values: Tensor, partner: Tensor, share: float) -> Tensor:
-    """Mixup: share * values + (1 - share) * the same values in another order."""
-    return share * values + (1 - share) * values[partner]
+def mix(values: Tensor, share: Tensor) -> Tensor:
+    """Mixup: share * values + (1 - share) * those of its neighbour; batches are in random order."""
+    return share * values + (1 - share) * values.roll(1, dims=0)
+
+
+def consistency(logits: Tensor, teacher: Tensor, threshold: float) -> Tensor:
+    """Cross entropy of the logits with what the teacher holds most probable, where it is surer than `threshold`."""
+    surest = teacher.softmax(dim=1).max(dim=1)
+    return (F.cross_entropy(logits, surest.indices, reduction="none") * (surest.values > threshold)).mean()
 
 
 def soft_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:

@@ -15,12 +15,18 @@ from torch.nn import functional as F
 from labelmend.training import losses
 
 
-@dataclass
-class CorrectedTargets:
+@dataclass(frozen=True)
+class Targets:
+    """What the nets of a round learn from. The tensors stay where they are: recorded steps read them there."""
+
     labels: Tensor
     omega: Tensor
     n_classes: int
     soft: Tensor | None = None  # (n, C); takes the place of labels and omega
+
+    def set(self, labels: Tensor, omega: Tensor) -> None:
+        self.labels.copy_(labels)
+        self.omega.copy_(omega)
 
 
 def soft_targets(first: Tensor, branches: Sequence[Tensor], omega: Tensor) -> Tensor:
@@ -33,7 +39,7 @@ def corrected_loss(
     net: nn.Module,
     x: Tensor,
     indices: Tensor,
-    targets: CorrectedTargets,
+    targets: Targets,
     mixup: bool,
     ce_factor: float,
     mse_factor: float,
@@ -48,9 +54,8 @@ def corrected_loss(
     else:
         goal = targets.soft[indices]
     if mixup:
-        share = float(torch.rand((), generator=generator))  # Beta(1, 1)
-        partner = torch.randperm(len(x), generator=generator).to(x.device)
-        x, goal, weights = (losses.mix(values, partner, share) for values in (x, goal, weights))
+        share = torch.rand((), generator=generator, device=x.device)  # Beta(1, 1)
+        x, goal, weights = (losses.mix(values, share) for values in (x, goal, weights))
     logits = net(x)[1]
     if targets.soft is None:
         return losses.soft_cross_entropy(logits, goal, weights)
