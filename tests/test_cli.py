@@ -433,6 +433,7 @@ def test_options_of_the_other_kind_of_data_are_refused(photos, table, capsys):
         ([photos, "--drop-bad-rows"], "--drop-bad-rows can be used with tables"),
         ([table, "--labels", "kind", "--mode", "train"], "--mode can be used with pictures only. table.csv holds no"),
         ([table], "correct needs --labels COLUMN"),
+        (["nowhere"], "there must be a file or folder nowhere. There is none"),
         ([photos, "--labels", "kind"], "Class folders have none: the folder is the label"),
     ]:
         assert main(["correct", *words, "--out", "run"]) == 2

@@ -18,7 +18,7 @@ from labelmend.config import follow, make_config
 from labelmend.data.load import Table, drop_bad_rows, load_table
 from labelmend.data.picture_set import Pictures
 from labelmend.data.pictures import find_pictures, holds_pictures
-from labelmend.errors import ConfigError, LabelmendWarning
+from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.estimate import estimate
 from labelmend.image_plan import plan
 from labelmend.images import choose, correct_images
@@ -47,9 +47,11 @@ def correct_command(arguments: argparse.Namespace, parameters: Parameters) -> No
 
 def _table(arguments: argparse.Namespace, parameters: Parameters) -> Correction | None:
     _refuse(arguments, FOR_PICTURES, "pictures", f"{arguments.data} holds no pictures")
+    make_config(**parameters)  # a wrong parameter is told before the data are read
+    if not arguments.data.exists():
+        raise DataError(f"there must be a file or folder {arguments.data}. There is none; check the path.")
     if arguments.labels is None:
         raise ConfigError("correct needs --labels COLUMN, the label column of the table.")
-    make_config(**parameters)  # a wrong parameter is told before the data are read
     table = load_table(
         arguments.data, arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
     )
