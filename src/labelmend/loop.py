@@ -54,10 +54,15 @@ def play_rounds(
 
 
 def play_round(
-    state: RoundState, problem: Problem, config: RunConfig, engine: Engine, progress: Progress
+    state: RoundState,
+    problem: Problem,
+    config: RunConfig,
+    engine: Engine,
+    progress: Progress,
+    wait: Callable[[], None] | None = None,
 ) -> RoundRecord:
-    """One epoch of the paper. Changes `state` in place and returns what happened."""
-    watch = Stopwatch(progress)
+    """One epoch of the paper. Changes `state` in place and returns what happened; for `wait` see `Stopwatch`."""
+    watch = Stopwatch(progress, wait)
     previous, previous_omega = state.corrected_labels, state.omega
     steps.set_learning_rate(state, config)
     correction = None

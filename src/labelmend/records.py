@@ -37,16 +37,21 @@ class RoundRecord:
 
 
 class Stopwatch:
-    """Seconds per stage; announces each stage as it begins."""
+    """Seconds per stage; announces each stage as it begins.
 
-    def __init__(self, announce: Callable[[str], None]) -> None:
-        self.announce = announce
+    `wait` is called at every border: a GPU goes on working on a stage after the program has left it.
+    """
+
+    def __init__(self, announce: Callable[[str], None], wait: Callable[[], None] | None = None) -> None:
+        self.announce, self.wait = announce, wait
         self.seconds: dict[str, float] = {}
         self._stage: str | None = None
         self._since = time.perf_counter()
 
     def lap(self, stage: str | None) -> None:
         """End the stage that runs and begin `stage` (None: nothing follows)."""
+        if self.wait is not None:
+            self.wait()
         now = time.perf_counter()
         if self._stage is not None:
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
