@@ -6,9 +6,10 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from labelmend.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
 from labelmend.config import RunConfig, follow, make_config
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
 from labelmend.data.labels import Labels, check_classes, read_labels
@@ -27,9 +29,9 @@ from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
-from labelmend.records import RoundRecord
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction
 from labelmend.state import Problem, RoundState
+from labelmend.time_limit import TimeLimit, read_limit
 
 
 def correct(
@@ -43,6 +45,9 @@ def correct(
     net: NetFactory | None = None,
     callback: Callback | None = None,
     progress: Progress | None = None,
+    checkpoints: str | Path | None = None,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
+    time_limit: Any = None,
     **parameters: Any,
 ) -> Correction:
     """Correct the labels `y` of the feature vectors `X`.
@@ -53,9 +58,13 @@ def correct(
     ids: names of the rows for the run folder; their positions by default.
     net: builds another net than the default, from (number of inputs, number of classes).
     callback: called after each round with its record and the state; progress: with the name of each stage.
+    checkpoints: folder in which the run is kept between rounds; the same call goes on from there, whatever ended it.
+        checkpoint_every: seconds between two of them; 0: after every round.
+    time_limit: seconds, or "10m": no round begins that would probably end later; the decision comes on top.
     parameters: any field of `RunConfig`, such as seed=1, n_rounds=10, review_below=0.8.
     """
     began = time.perf_counter()
+    limit = read_limit(time_limit)
     config = make_config(preset, **parameters)
     matrix, labels, certain = read(X, y, trusted, missing)
     names = read_ids(ids, len(labels.codes))
@@ -63,7 +72,8 @@ def correct(
     notes = notice(labels, task.duplicates, config)
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=2)
-    solution = solve(task.problem, task.make_net, task.config, callback, progress)
+    with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
+        solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     return assemble(solution, task, labels, names, notes, time.perf_counter() - began)
 
 
@@ -78,13 +88,17 @@ class Task:
     duplicates: list[list[int]]
     fingerprint: str
 
+    def checkpoints_in(self, folder: str | Path | None, every: float) -> AbstractContextManager[NoCheckpoints]:
+        return checkpoints_in(folder, every, lambda: Subject.of(self.problem, self.config, self.fingerprint))
+
 
 @dataclass(frozen=True)
 class Solution:
     state: RoundState
     posterior: Posterior
     decision: Decision
-    history: list[RoundRecord]
+    seconds_before: float = 0.0  # that the run took before it was interrupted
+    notes: list[str] = field(default_factory=list)  # what happened on the way
 
 
 def vector_task(
@@ -121,19 +135,21 @@ def solve(
     config: RunConfig,
     callback: Callback | None = None,
     progress: Progress | None = None,
+    checkpoints: NoCheckpoints | None = None,
+    limit: TimeLimit | None = None,
 ) -> Solution:
     """Run the method. `config` has every None filled in."""
-    history: list[RoundRecord] = []
-
-    def note_round(record: RoundRecord, state: RoundState) -> None:
-        history.append(record)
-        if callback is not None:
-            callback(record, state)
-
+    checkpoints = checkpoints or NoCheckpoints()
+    tell, listen = progress or (lambda _: None), callback or (lambda _record, _state: None)
     device = problem.samples.device
     with seeded(config.seed, device), fast_arithmetic(device):
-        found = run(problem, make_net, config, LocalEngine(), note_round, progress or (lambda _: None))
-    return Solution(*found, history)
+        state, found, decision = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+    notes = list(checkpoints.notes)
+    if state.round_index < (config.n_rounds or 0):
+        notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
+    for note in notes:
+        warnings.warn(note, LabelmendWarning, stacklevel=3)
+    return Solution(state, found, decision, checkpoints.seconds, notes)
 
 
 def assemble(
@@ -166,16 +182,16 @@ def assemble(
         votes=_csr(state.vote.share, rows, n),
         classes=labels.classes,
         model=task.make_model(state.deployed_net.eval()),
-        history=solution.history,
+        history=state.history,
         config=task.config,
         given=labels,
         corrected_codes=codes,
         ids=ids,
         neighbors=_spread(rows[neighbors], rows, np.full((n, neighbors.shape[1]), -1, np.int32)),
         fingerprint=task.fingerprint,
-        seconds=seconds,
+        seconds=seconds + solution.seconds_before,
         duplicates=[rows[group].tolist() for group in task.duplicates],
-        warnings=notes,
+        warnings=[*notes, *solution.notes],
         unreadable=unreadable or {},
     )
 

@@ -5,6 +5,7 @@ LabelmendError
 ├── ConfigError (ValueError)      a parameter is unknown or out of range
 ├── RunFolderError (OSError)      a run folder exists already, is damaged, or is of another version
 ├── CacheError (OSError)          the cache of pictures or features cannot be written
+├── CheckpointError (OSError)     checkpoints are of another run, damaged, or in use by another process
 └── MissingExtraError (ImportError)  an optional dependency is not installed
 """
 
@@ -28,6 +29,10 @@ class RunFolderError(LabelmendError, OSError):
 
 
 class CacheError(LabelmendError, OSError):
+    pass
+
+
+class CheckpointError(LabelmendError, OSError):
     pass
 
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from labelmend import api
 from labelmend.backbone_features import backbone_features
+from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import RunConfig, follow, make_config
 from labelmend.data.features import MIN_ROWS, check_features, conflicting_duplicates
 from labelmend.data.labels import Labels, check_classes, read_labels
@@ -40,6 +41,7 @@ from labelmend.nets.backbone import Backbone
 from labelmend.nets.preact_resnet import PreActResNet
 from labelmend.nets.pretrained import LITE0, load_backbone
 from labelmend.result import Correction
+from labelmend.time_limit import read_limit
 
 Mode = Literal["embed", "train"]
 MODES = ("auto", "embed", "train")
@@ -67,6 +69,9 @@ def correct_images(
     net: NetFactory | None = None,
     callback: Callback | None = None,
     progress: Progress | None = None,
+    checkpoints: str | Path | None = None,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
+    time_limit: Any = None,
     **parameters: Any,
 ) -> Correction:
     """Correct the labels of pictures.
@@ -81,10 +86,11 @@ def correct_images(
         is the same for all and at most 64, else 256, of which the net sees 224.
     cache: folder for decoded pixels and features; by default labelmend in $XDG_CACHE_HOME or ~/.cache.
     labels, ids, trusted: name columns; with `y`, ids and trusted are one value per picture, as in `correct`.
-    missing, preset, callback, progress, parameters: as in `correct`. net: from (number of features, or 3 colours;
-        number of classes).
+    missing, preset, callback, progress, checkpoints, checkpoint_every, time_limit, parameters: as in `correct`.
+    net: from (number of features, or 3 colours; number of classes).
     """
     began = time.perf_counter()
+    limit = read_limit(time_limit)
     tell = progress or (lambda _: None)
     chosen, config, notes = choose(mode, preset, **parameters)  # what is wrong here is told before pictures are read
     pictures = read_source(source, y, labels, ids, trusted)
@@ -97,7 +103,8 @@ def correct_images(
     notes += [*pictures.notes, *_unreadable_notes(unreadable), *api.notice(kept.labels, task.duplicates, task.config)]
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=2)
-    solution = api.solve(task.problem, task.make_net, task.config, callback, progress)
+    with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
+        solution = api.solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
     return api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from labelmend import steps
+from labelmend.checkpoint import NoCheckpoints
 from labelmend.config import RunConfig
 from labelmend.decide import Decision, Posterior
 from labelmend.embed import embed
@@ -20,9 +21,11 @@ from labelmend.graph.knn import make_cells, normalize_rows
 from labelmend.records import CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
 from labelmend.state import Problem, RoundState, start
+from labelmend.time_limit import TimeLimit
 
 Callback = Callable[[RoundRecord, RoundState], None]
 Progress = Callable[[str], None]  # called with the name of the stage that begins
+GOING_ON = "going on"  # in place of a warm-up, from a checkpoint
 
 
 def run(
@@ -32,12 +35,19 @@ def run(
     engine: Engine,
     callback: Callback,
     progress: Progress,
+    checkpoints: NoCheckpoints | None = None,
+    limit: TimeLimit | None = None,
 ) -> tuple[RoundState, Posterior, Decision]:
     """The whole method. `config` has every None filled in by `config.follow`."""
-    progress("warm-up")
+    checkpoints, limit = checkpoints or NoCheckpoints(), limit or TimeLimit()
     state = start(problem, make_net, config)
-    steps.warm_up(state, problem, config)
-    play_rounds(state, problem, config, engine, callback, progress)
+    if checkpoints.restore(state):
+        progress(f"{GOING_ON} after round {state.round_index} of {config.n_rounds}")
+    else:
+        progress("warm-up")
+        steps.warm_up(state, problem, config)
+        checkpoints.save(state)
+    play_rounds(state, problem, config, engine, callback, progress, checkpoints, limit)
     progress("decide")
     posterior, decision = steps.decide_labels(state, problem, make_net, config)
     if config.fine_tune_passes:
@@ -47,10 +57,24 @@ def run(
 
 
 def play_rounds(
-    state: RoundState, problem: Problem, config: RunConfig, engine: Engine, callback: Callback, progress: Progress
+    state: RoundState,
+    problem: Problem,
+    config: RunConfig,
+    engine: Engine,
+    callback: Callback,
+    progress: Progress,
+    checkpoints: NoCheckpoints,
+    limit: TimeLimit,
 ) -> None:
-    while state.round_index < (config.n_rounds or 0):
-        callback(play_round(state, problem, config, engine, progress), state)
+    while state.round_index < (config.n_rounds or 0) and limit.leaves_time(state.history, _corrects(state, config)):
+        record = play_round(state, problem, config, engine, progress)
+        state.history.append(record)
+        checkpoints.save(state)
+        callback(record, state)
+
+
+def _corrects(state: RoundState, config: RunConfig) -> bool:
+    return state.round_index % config.correct_every == 0
 
 
 def play_round(
@@ -66,7 +90,7 @@ def play_round(
     previous, previous_omega = state.corrected_labels, state.omega
     steps.set_learning_rate(state, config)
     correction = None
-    if state.round_index % config.correct_every == 0:
+    if _corrects(state, config):
         correction = correct_labels(state, problem, config, engine, watch)
     watch.lap("train")
     labels, omega = (previous, previous_omega) if config.label_delay else (state.corrected_labels, state.omega)

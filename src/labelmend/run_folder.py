@@ -261,7 +261,7 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, back
         votes=scipy.sparse.csr_matrix((votes["data"], votes["indices"], votes["indptr"]), shape=tuple(votes["shape"])),
         classes=classes,
         model=load_model(folder, classes, net, backbone),
-        history=[_as_round(record) for record in _read_json(folder / "history.json")],
+        history=[as_round(record) for record in _read_json(folder / "history.json")],
         config=RunConfig(**parameters),
         given=given,
         corrected_codes=codes["corrected"],
@@ -275,7 +275,7 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, back
     )
 
 
-def _as_round(record: dict[str, Any]) -> RoundRecord:
+def as_round(record: dict[str, Any]) -> RoundRecord:
     correction = record["correction"]
     return RoundRecord(**{**record, "correction": None if correction is None else CorrectionRecord(**correction)})
 
@@ -312,10 +312,10 @@ def _flush(folder: Path) -> None:
     for written in folder.iterdir():
         with written.open("r+b") as file:
             os.fsync(file.fileno())
-    _flush_names(folder)
+    flush_names(folder)
 
 
-def _flush_names(folder: Path) -> None:
+def flush_names(folder: Path) -> None:
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -338,7 +338,7 @@ def _put_in_place(partial: Path, target: Path) -> None:
             aside.rename(target)
             raise
         aside.rename(partial)
-    _flush_names(target.parent)
+    flush_names(target.parent)
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from labelmend.config import RunConfig
 from labelmend.data.samples import Samples
 from labelmend.nets.average import FollowingNet
+from labelmend.records import RoundRecord
 from labelmend.split import Split
 from labelmend.training.fit import sgd
 from labelmend.training.stepper import Stepper
@@ -48,6 +49,7 @@ class RoundState:
     split: Split | None = None
     vote: Vote | None = None
     neighbors: Tensor | None = None  # (n, <= 10) nearest samples in the space of the first branch
+    history: list[RoundRecord] = field(default_factory=list)
 
     def stepper(self, name: Hashable, make: Callable[[], Stepper]) -> Stepper:
         """The step of one training pass; what a GPU recorded in the first round serves all others."""

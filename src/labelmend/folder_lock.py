@@ -1,0 +1,75 @@
+"""One process at a time in a folder.
+
+The lock belongs to the process and ends with it, however it ends: nothing is left to clear away after a kill. Where
+the system has no such locks (Windows, some network drives) a folder is not guarded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from labelmend.errors import CheckpointError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = "lock"  # holds the number of the process
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make the folder if it is not there, and keep other processes out of it."""
+    descriptor = _open(folder)
+    try:
+        os.truncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def refuse_locked(folder: Path) -> None:
+    """An error where another process is in the folder; nothing is made."""
+    if (folder / LOCK).exists():
+        with locked(folder):
+            pass
+
+
+def _open(folder: Path) -> int:
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoints need a folder one can write to. {folder} gave: {error.strerror or error}."
+            ) from error
+        try:
+            _lock(descriptor, folder)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(folder / LOCK)):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its owner has ended and taken the folder away between the two steps above
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.pread(descriptor, 20, 0).decode(errors="replace") or "unknown"
+        raise CheckpointError(
+            f"one run at a time can use {folder}. Process {owner} does so now; wait for it, end it, or choose another "
+            "name."
+        ) from error
+    except OSError:  # a drive without locks
+        return
