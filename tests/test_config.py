@@ -109,7 +109,7 @@ def test_batches_and_graphs_follow_the_number_of_rows_and_the_size_of_classes(n_
     [
         (300, {"n_rounds": 20, "batch_size": 32, "graph_k": 5, "average_decay": 0.957}),
         (2000, {"n_rounds": 20, "batch_size": 100, "graph_k": 17, "average_decay": 0.98}),
-        (50_000, {"n_rounds": 80, "batch_size": 256, "graph_k": 50, "average_decay": 0.998, "width": 64}),
+        (50_000, {"n_rounds": 72, "batch_size": 256, "graph_k": 50, "average_decay": 0.998, "width": 64}),
         (1_000_000, {"batch_size": 256, "graph_k": 50, "average_decay": 0.998}),
     ],
 )

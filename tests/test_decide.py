@@ -122,3 +122,8 @@ def test_powers_of_a_witness_sharpen_it_and_keep_its_order(power, seed):
     assert_close(sharpened.sum(dim=1), torch.ones(6, dtype=torch.float64))
     expected = witness**power / (witness**power).sum(dim=1, keepdim=True)
     assert_close(sharpened, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_agreement_counts_labelled_samples_only():
+    witness = torch.eye(3)[[0, 1, 2, 0]]
+    assert stage.agreement(witness, torch.tensor([0, 1, 1, -1])) == pytest.approx(2 / 3)

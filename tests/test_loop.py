@@ -361,3 +361,18 @@ def test_variants_run_on_pictures_too(changes):
     assert len(records) == 2
     assert torch.isfinite(decision.confidence).all()
     assert all(math.isfinite(record.corrected_loss) for record in records)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_nets_that_know_less_than_the_graphs_are_not_listened_to(monkeypatch, right):
+    problem, truth = make_problem()
+    state, config = make_run(problem, held_out_passes=1)
+    play(state, problem, config)
+    alone, _ = steps.decide_labels(state, problem, lambda: MLP(6, 16, 3), dataclasses.replace(config, examinations=0))
+    answer = torch.nn.functional.one_hot(truth if right else (truth + 1) % 3, 3).float()
+    calls = []
+    monkeypatch.setattr(steps, "examine", lambda *_: calls.append(1) or answer)
+    found, decision = steps.decide_labels(state, problem, lambda: MLP(6, 16, 3), config)
+    assert len(calls) == (3 if right else 1)
+    assert torch.equal(found.probabilities, alone.probabilities) == (not right)
+    assert float((decision.labels == truth).double().mean()) > 0.95

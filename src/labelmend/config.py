@@ -40,7 +40,7 @@ class RunConfig:
     )
     n_rounds: int | None = _option(
         None,
-        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 80, or 20 below 5,000",
+        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 72, or 20 below 5,000",
         minimum=1,
     )
     correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
@@ -196,7 +196,7 @@ PICTURES_PLUS: dict[str, Any] = {
     "average_decay": None,
     "consistency": 1.0,
     "correct_every": 3,
-    "round_labels": "vote",
+    "round_labels": "posterior",
     "evidence_kept": 0.5,
     "net_power": 1.0,
 }
@@ -232,7 +232,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     class_size = max(n_rows / n_classes, 1)
     large, pictures = n_rows > LARGE, data == "pictures"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
-    rounds = (20 if n_rows < FEW_PICTURES else 80) if pictures else (3 if large else 8)
+    rounds = (20 if n_rows < FEW_PICTURES else 72) if pictures else (3 if large else 8)
     rules: dict[str, Any] = {
         "n_rounds": rounds,
         "hidden": 256 if large else 512,

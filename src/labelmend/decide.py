@@ -63,6 +63,12 @@ def weighted_product(witnesses: list[Tensor], powers: list[float]) -> Tensor:
     return log_product.softmax(dim=1)
 
 
+def agreement(witness: Tensor, given: Tensor) -> float:
+    """How often the witness names the given label, among the samples that have one."""
+    labelled = given >= 0
+    return float((witness.argmax(dim=1) == given)[labelled].double().mean())
+
+
 def witness_error(graphs: Tensor, net: Tensor) -> float:
     """Estimated error rate of the graphs: how often the net says something else, times DISAGREEMENT_TO_ERROR."""
     return DISAGREEMENT_TO_ERROR * float((graphs.argmax(dim=1) != net.argmax(dim=1)).double().mean())

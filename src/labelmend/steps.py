@@ -19,6 +19,7 @@ from labelmend.data.samples import Samples
 from labelmend.decide import (
     Decision,
     Posterior,
+    agreement,
     as_distribution,
     calibrated_posterior,
     decide,
@@ -316,7 +317,12 @@ def decide_labels(
     answers: list[Tensor] = []
     for _ in range(config.examinations if config.held_out_passes else 0):
         decided = torch.where(trusted, given, found.probabilities.argmax(dim=1))
-        answers = [*answers[-1:], examine(state, problem, make_net, config, decided)]
+        answer = examine(state, problem, make_net, config, decided)
+        # Neither witness saw the label it is compared with, so the one that meets it more often is the better one. Nets
+        # that have too few samples a class are worse than the graphs, and are not listened to.
+        if agreement(answer, given) < agreement(graphs, given):
+            break
+        answers = [*answers[-1:], answer]
         # The mean of the last two examinations is steadier, and better by 0.1 points. The graphs count for less: what
         # they know is mostly in the labels the nets learned from.
         nets = (answers[0] + answers[-1]) / 2
