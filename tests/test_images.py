@@ -15,6 +15,7 @@ from labelmend.data.pictures import find_pictures
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.image_plan import plan
 from labelmend.images import correct_images, default_cache, train_size
+from labelmend.nets.resnet import ResNet50
 
 pytest.importorskip("PIL")
 
@@ -354,3 +355,25 @@ def test_the_plan_of_embedding_estimates_the_usual_backbone_only(photos):
     unknown = plan(pictures, mode="embed", backbone=TinyBackbone(), size=8)
     assert unknown["estimated_seconds"] is None
     assert unknown["backbone"] == "TinyBackbone"
+
+
+def test_larger_pictures_are_for_resnet_50_which_can_start_from_weights(tmp_path):
+    pixels, y = coloured(20, side=80)
+    torch.manual_seed(5)
+    weights = ResNet50(7, width=2).state_dict()
+    path = tmp_path / "weights.pth"
+    torch.save(weights, path)
+    result = train(pixels, y, size=80, weights=str(path), width=2, n_rounds=1, lr=0.0)
+    assert result.config.batch_size == 64  # the recipe for photographs, but for what was asked for
+    net = result.model.net
+    assert isinstance(net, ResNet50)
+    torch.testing.assert_close(net.layer4[2].conv3.weight, weights["layer4.2.conv3.weight"])  # learning rate 0
+    again = labelmend.load(result.save(tmp_path / "run")).model
+    np.testing.assert_allclose(again.predict_proba(pixels[:3]), result.model.predict_proba(pixels[:3]), atol=1e-6)
+
+
+def test_weights_that_do_not_fit_are_told_before_any_work(tmp_path):
+    path = tmp_path / "weights.pth"
+    torch.save({"a": torch.zeros(1)}, path)
+    with pytest.raises(ConfigError, match=r"those of a PreActResNet: .* where a does not fit"):
+        train(*coloured(20), weights=str(path))

@@ -19,7 +19,8 @@ LARGE = 12_000  # rows from which speed matters more than the last tenth of a po
 FEW_PICTURES = 5_000  # below it a round is a handful of steps
 AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
 
-Data = Literal["vectors", "pictures"]  # pictures: a net is trained on them; embedded ones are vectors
+# pictures: a net is trained on them; embedded ones are vectors. photographs: pictures of more than 64 pixels a side
+Data = Literal["vectors", "pictures", "photographs"]
 
 
 def _option(default: Any, help: str, choices: tuple[str, ...] | None = None, minimum: float | None = None) -> Any:
@@ -48,6 +49,12 @@ class RunConfig:
     noisy_branch: bool = _option(True, "keep a net trained on the given labels")
     # Nets and training
     hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
+    architecture: str = _option(
+        "auto",
+        "net for pictures; auto: resnet50 above 64 pixels a side, else preact-resnet18",
+        ("auto", "preact-resnet18", "resnet50"),
+    )
+    weights: str | None = _option(None, "file with pretrained weights of that net (.safetensors, .pth of torchvision)")
     width: int | None = _option(
         None, "channels of the first stage of the net for pictures; follows the data: 64", minimum=1
     )
@@ -168,7 +175,7 @@ class RunConfig:
         elif declared.startswith("float"):
             right = isinstance(value, Real) and not isinstance(value, bool)
         else:
-            right = isinstance(value, str if declared == "str" else tuple)
+            right = isinstance(value, str if declared.startswith("str") else tuple)
         if not right:
             raise ConfigError(f"{name} must be of type {declared}. Got {value!r} instead.")
 
@@ -210,11 +217,22 @@ PICTURES_PAPER: dict[str, Any] = {
     "weight_decay": 5e-4,
     "held_out_passes": 0,
 }
+# The paper's recipe for Clothing1M and Food101-N, meant for pretrained weights.
+PHOTOGRAPHS: dict[str, Any] = {
+    "n_rounds": 15,
+    "warmup_passes": 0,
+    "batch_size": 64,
+    "lr": 0.01,
+    "lr_milestones": (1 / 3, 2 / 3),
+    "weight_decay": 5e-3,
+}
 BASES: dict[tuple[str, Data], dict[str, Any]] = {
     ("plus", "vectors"): {},
     ("paper", "vectors"): PAPER,
     ("plus", "pictures"): PICTURES_PLUS,
     ("paper", "pictures"): {**PAPER, **PICTURES_PAPER},
+    ("plus", "photographs"): {**PICTURES_PLUS, **PHOTOGRAPHS, "lr_schedule": "cosine", "correct_every": 1},
+    ("paper", "photographs"): {**PAPER, **PICTURES_PAPER, **PHOTOGRAPHS},
 }
 
 
@@ -230,7 +248,7 @@ def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) ->
 def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> RunConfig:
     """Fill every None from the size of the data. One rule each; measured in docs/experiments.md."""
     class_size = max(n_rows / n_classes, 1)
-    large, pictures = n_rows > LARGE, data == "pictures"
+    large, pictures = n_rows > LARGE, data != "vectors"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
     rounds = (20 if n_rows < FEW_PICTURES else 72) if pictures else (3 if large else 8)
     rules: dict[str, Any] = {

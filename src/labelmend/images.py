@@ -40,6 +40,8 @@ from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.backbone import Backbone
 from labelmend.nets.preact_resnet import PreActResNet
 from labelmend.nets.pretrained import LITE0, load_backbone
+from labelmend.nets.resnet import ResNet50
+from labelmend.nets.weights import load_weights, read_weights
 from labelmend.result import Correction
 from labelmend.time_limit import read_limit
 
@@ -50,6 +52,8 @@ DECODED = 256  # side of larger ones in train mode
 CROPPED = 7 / 8  # of it that the net sees: 224 of 256
 AUTO_TRAINS = "mode auto: there is a GPU, so nets are trained on the pictures; mode embed would be quicker"
 AUTO_EMBEDS = "mode auto: no GPU is used, so pictures are embedded by a frozen backbone; mode train is slow here"
+# Mean and spread of colours for which published weights were trained.
+IMAGENET = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 GPU_SHARE = 0.3  # of the free memory of a GPU that pixels may take
 
 
@@ -97,6 +101,8 @@ def correct_images(
     given, certain = read_given(pictures, y, missing)
     for note in notes:
         tell(note)
+    if chosen == "train" and train_size(pictures, size)[1] > SMALL:
+        config = make_config(preset, "photographs", **parameters)
     order = _Order(pictures, given, certain, default_cache() if cache is None else Path(cache), config, net, tell)
     task, kept = _embed(order, load_backbone(backbone, size)) if chosen == "embed" else _train(order, size)
     unreadable = {str(pictures.ids[row]): why for row, why in kept.unreadable.items()}
@@ -188,6 +194,27 @@ def train_size(pictures: Pictures, size: int | None) -> tuple[tuple[int, int], i
     return (side, side), side if side <= SMALL else round(CROPPED * side)
 
 
+def net_for_pictures(config: RunConfig, crop: int, n_classes: int) -> Callable[[], nn.Module]:
+    """What builds the net, with its pretrained weights if there are any."""
+    large = config.architecture == "resnet50" or (config.architecture == "auto" and crop > SMALL)
+    make: Callable[[], nn.Module] = (
+        partial(ResNet50, n_classes, config.width or 1)
+        if large
+        else partial(PreActResNet, 3, n_classes, config.width or 1)
+    )
+    if config.weights is None:
+        return make
+    source, weights = config.weights, read_weights(Path(config.weights))
+
+    def make_pretrained() -> nn.Module:
+        net = make()
+        load_weights(net, weights, source)
+        return net
+
+    make_pretrained()  # weights that do not fit are told before any work
+    return make_pretrained
+
+
 def default_cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "labelmend"
@@ -222,9 +249,9 @@ def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
     config = follow(order.config, len(kept.rows), len(classes), "pictures")
     device = api.choose_device(config.device)
     data = _as_tensor(pixels.pixels, device)
-    mean, spread = colour_statistics(data)
+    mean, spread = colour_statistics(data) if config.weights is None else IMAGENET
     samples = ImageSamples(data, mean, spread, crop, device)
-    make_net: Callable[[], nn.Module] = partial(PreActResNet, 3, len(classes), config.width or 1)
+    make_net = net_for_pictures(config, crop, len(classes))
     if order.net is not None:
         make_net = api.checked_factory(order.net, 3, len(classes), samples, config.seed)
     task = api.Task(

@@ -25,6 +25,7 @@ from labelmend.embed import embed
 from labelmend.errors import DataError, RunFolderError
 from labelmend.nets.mlp import MLP
 from labelmend.nets.preact_resnet import PreActResNet
+from labelmend.nets.resnet import ResNet50
 
 NetFactory = Callable[[int, int], nn.Module]  # (number of inputs, number of classes) -> net: batch -> features, logits
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
@@ -141,6 +142,8 @@ def describe_net(net: nn.Module) -> dict[str, Any]:
             "n_classes": net.head.out_features,
             "width": net.stem.out_channels,
         }
+    elif type(net) is ResNet50:
+        shape = {"n_classes": net.fc.out_features, "width": net.conv1.out_channels}
     return {"net": full_name(type(net)), **({"shape": shape} if shape else {})}
 
 
@@ -148,4 +151,4 @@ def full_name(kind: type[nn.Module]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-OUR_NETS: dict[str, Callable[..., nn.Module]] = {full_name(kind): kind for kind in (MLP, PreActResNet)}
+OUR_NETS: dict[str, Callable[..., nn.Module]] = {full_name(kind): kind for kind in (MLP, PreActResNet, ResNet50)}
