@@ -62,6 +62,9 @@ record of the run. The status of a row is one of
   review      doubtful: the best guess, for a person to look at
   filled      there was no label
   unreadable  the picture could not be read; unreadable.csv says why
+
+A run that was interrupted, even by a power cut, goes on with --resume RUN and
+ends as if nothing had happened.
 """
 CORRECT_EXAMPLES = """\
 examples:
@@ -71,6 +74,8 @@ examples:
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
   labelmend correct photos/ --out run/
   labelmend correct photos.csv --labels species --mode train --out run/
+  labelmend correct photos/ --out run/ --time-limit 2h
+  labelmend correct --resume run/
 """
 EXPORT_MODEL = """\
 Write the classifier of a run as one ONNX file.
@@ -104,13 +109,22 @@ def main(argv: list[str] | None = None) -> int:
         return int(arguments.run(arguments) or OK)
     except LabelmendError as error:
         print(f"labelmend: {error}", file=sys.stderr)
+        _print_notes(error)
         return FAILED if isinstance(error, CacheError) else BAD_INPUT
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("labelmend: interrupted; nothing half-written was left behind", file=sys.stderr)
+        _print_notes(error)
         return INTERRUPTED
     except OSError as error:
         print(f"labelmend: {error}; nothing half-written was left behind", file=sys.stderr)
+        _print_notes(error)
         return FAILED
+
+
+def _print_notes(error: BaseException) -> None:
+    """What the run that ended says about going on."""
+    for note in getattr(error, "__notes__", ()):
+        print(f"labelmend: {note}", file=sys.stderr)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -152,7 +166,7 @@ def _add_correct(verbs: Any) -> None:
         "correct",
         help="correct the labels of a table of feature vectors, or of pictures",
         usage="labelmend correct DATA --labels COLUMN --out RUN [option ...]\n"
-        "       labelmend correct PICTURES --out RUN [option ...]",
+        "       labelmend correct PICTURES --out RUN [option ...] | --resume RUN",
         description=CORRECT,
         epilog=CORRECT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -166,7 +180,9 @@ def _add_correct(verbs: Any) -> None:
 
 
 def _add_data_options(group: Any) -> None:
-    group.add_argument("data", metavar="DATA", type=Path, help=".csv, .parquet, .npz or .npy; pictures: also a folder")
+    group.add_argument(
+        "data", metavar="DATA", type=Path, nargs="?", help=".csv, .parquet, .npz or .npy; pictures: also a folder"
+    )
     group.add_argument(
         "--labels",
         metavar="COLUMN",
@@ -209,7 +225,21 @@ def _add_picture_options(group: Any) -> None:
 
 def _add_output_options(group: Any) -> None:
     group.add_argument("--out", type=Path, metavar="RUN", help="folder to create for the result")
-    group.add_argument("--force", action="store_true", help="replace the run folder if there is one")
+    group.add_argument("--force", action="store_true", help="replace the run folder if there is one, finished or not")
+    group.add_argument(
+        "--resume", type=Path, metavar="RUN", help="go on with a run that was interrupted; all else is as it began"
+    )
+    group.add_argument(
+        "--time-limit",
+        metavar="TIME",
+        help="such as 90s, 10m, 2h: no round begins that would probably end later; the decision comes on top",
+    )
+    group.add_argument(
+        "--checkpoint-every",
+        type=float,
+        metavar="SECONDS",
+        help="keep the run on disk after a round if that was not done for so long; 0: every round (default 20)",
+    )
     group.add_argument("--dry-run", action="store_true", help="check the data, estimate memory and time; no more")
     group.add_argument("--json", action="store_true", help="print the summary as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress, only the summary")
@@ -248,6 +278,8 @@ def add_parameters(verb: argparse.ArgumentParser) -> None:
 
 
 def run_correct(arguments: argparse.Namespace) -> int:
+    if arguments.data is None and arguments.resume is None:
+        arguments.verb.error("the following arguments are required: DATA")
     from labelmend.correct_command import correct_command
 
     correct_command(arguments, chosen_parameters(arguments))

@@ -6,14 +6,18 @@ Knows the options of the command line; does not know the method.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
+import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from labelmend import api
+from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import follow, make_config
 from labelmend.data.load import Table, drop_bad_rows, load_table
 from labelmend.data.picture_set import Pictures
@@ -22,30 +26,73 @@ from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.estimate import estimate
 from labelmend.image_plan import plan
 from labelmend.images import choose, correct_images
+from labelmend.job import Job, read_job, refuse_unfinished, running
 from labelmend.result import Correction
-from labelmend.run_folder import refuse_existing
+from labelmend.run_folder import CONFIG, load, refuse_existing
 from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
+from labelmend.time_limit import TimeLimit, read_limit
 
 Parameters = dict[str, Any]
 FOR_VECTORS = ("ignore", "features", "drop_bad_rows")
 FOR_PICTURES = ("mode", "backbone", "size", "cache")
+PATHS = ("data", "cache")
+KEPT_OPTIONS = (
+    *("data", "labels", "id", "trusted", "missing", *FOR_VECTORS, *FOR_PICTURES),
+    *("force", "time_limit", "checkpoint_every"),
+)  # what a run needs to be given again, besides its parameters
+WITH_RESUME = ("time_limit", "checkpoint_every", "quiet", "json")
 
 
 def correct_command(arguments: argparse.Namespace, parameters: Parameters) -> None:
+    if arguments.resume is not None:
+        _resume(arguments)
+        return
+    limit = read_limit(arguments.time_limit)
     if arguments.out is not None:
         refuse_existing(arguments.out, arguments.force)
+        refuse_unfinished(arguments.out, arguments.force)
     elif not arguments.dry_run:
         raise ConfigError("correct needs --out RUN, the folder to create for the result (or --dry-run).")
+    _correct(arguments, parameters, limit, anew=True)
+
+
+def _resume(arguments: argparse.Namespace) -> None:
+    """The command of an interrupted run, given again where it was first given."""
+    _refuse_more_than(WITH_RESUME, arguments)
+    refuse_unfinished(arguments.resume, force=True)
+    job = read_job(arguments.resume)
+    options = {name: Path(value) if name in PATHS and value else value for name, value in job.options.items()}
+    named = {name: getattr(arguments, name) for name in WITH_RESUME if getattr(arguments, name) is not None}
+    out = arguments.resume.resolve()
+    again = argparse.Namespace(**{**vars(arguments), **options, **named, "out": out, "shown": arguments.resume})
+    parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in job.parameters.items()}
+    if (out / CONFIG).exists() and not again.force:  # it was killed when all was done but to clear up
+        with running(out, job, anew=False):
+            _print_result(load(out), arguments.resume, arguments.json)
+        return
+    refuse_existing(out, again.force)
+    with contextlib.chdir(job.folder if os.path.isdir(job.folder) else "."):
+        _correct(again, parameters, read_limit(again.time_limit), anew=False)
+
+
+def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
     other = (arguments.labels, arguments.id, arguments.trusted, arguments.features, *arguments.ignore)
-    if holds_pictures(arguments.data, other):
-        result = _pictures(arguments, parameters)
-    else:
-        result = _table(arguments, parameters)
-    if result is not None:
-        _print_result(result, result.save(arguments.out, force=arguments.force), arguments.json)
+    prepare = _pictures if holds_pictures(arguments.data, other) else _table
+    correct = prepare(arguments, parameters)
+    if correct is None:
+        return
+    job = Job(os.getcwd(), {name: _plain(getattr(arguments, name)) for name in KEPT_OPTIONS}, parameters)
+    with running(arguments.out, job, anew) as checkpoints:
+        line = ProgressLine(quiet=arguments.quiet, ends=limit.ends)
+        every = CHECKPOINT_SECONDS if arguments.checkpoint_every is None else arguments.checkpoint_every
+        how = {"checkpoints": checkpoints, "checkpoint_every": every, "time_limit": limit}
+        result = _with_progress(partial(correct, **how), line)
+        result.save(arguments.out, force=arguments.force)
+    _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 
-def _table(arguments: argparse.Namespace, parameters: Parameters) -> Correction | None:
+def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
+    """What is left to do once the data are read: nothing after a dry run."""
     _refuse(arguments, FOR_PICTURES, "pictures", f"{arguments.data} holds no pictures")
     make_config(**parameters)  # a wrong parameter is told before the data are read
     if not arguments.data.exists():
@@ -62,23 +109,17 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Correction 
         _dry_run(table, missing, parameters, arguments.json)
         return None
 
-    def correct(line: ProgressLine) -> Correction:
-        return api.correct(
-            table.features,
-            table.labels,
-            trusted=table.trusted,
-            ids=table.ids,
-            missing=missing,
-            callback=line.round,
-            progress=line.stage,
-            **parameters,
+    def correct(**how: Any) -> Correction:
+        result = api.correct(
+            table.features, table.labels, trusted=table.trusted, ids=table.ids, missing=missing, **how, **parameters
         )
+        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings])
 
-    result = _with_progress(correct, arguments.quiet)
-    return dataclasses.replace(result, warnings=[*table.notes, *result.warnings])
+    return correct
 
 
-def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Correction | None:
+def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
+    """The same for pictures."""
     _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
     choose(arguments.mode or "auto", **parameters)  # likewise
     pictures = find_pictures(arguments.data, arguments.labels, arguments.id, arguments.trusted)
@@ -87,21 +128,14 @@ def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Correcti
     if arguments.dry_run:
         _dry_run_pictures(pictures, missing, named, parameters, arguments.json)
         return None
-
-    def correct(line: ProgressLine) -> Correction:
-        return correct_images(
-            pictures, missing=missing, callback=line.round, progress=line.stage, **named, **parameters
-        )
-
-    return _with_progress(correct, arguments.quiet)
+    return partial(correct_images, pictures, missing=missing, **named, **parameters)
 
 
-def _with_progress(correct: Callable[[ProgressLine], Correction], quiet: bool) -> Correction:
-    line = ProgressLine(quiet=quiet)
+def _with_progress(correct: Callable[..., Correction], line: ProgressLine) -> Correction:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)  # they are in the summary
         try:
-            return correct(line)
+            return correct(callback=line.round, progress=line.stage)
         finally:
             line.finish()
 
@@ -147,6 +181,17 @@ def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], kind: str, fo
     if used := [name for name in names if getattr(arguments, name)]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in used)
         raise ConfigError(f"{options} can be used with {kind} only. {found}.")
+
+
+def _refuse_more_than(names: tuple[str, ...], arguments: argparse.Namespace) -> None:
+    known = {"resume", "run", "verb", *names}
+    if any(value != arguments.verb.get_default(name) for name, value in vars(arguments).items() if name not in known):
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise ConfigError(f"--resume RUN goes on as the run began and can be used with {options} only.")
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
 
 
 def _missing(arguments: argparse.Namespace, labels: Any, notes: list[str]) -> Any:

@@ -22,9 +22,9 @@ LOCK = "lock"  # holds the number of the process
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Make the folder if it is not there, and keep other processes out of it."""
-    descriptor = _open(folder)
+def locked(folder: Path, name: str | None = None) -> Iterator[None]:
+    """Make the folder if it is not there, and keep other processes out of it. `name`: what the user calls it."""
+    descriptor = _open(folder, name or str(folder))
     try:
         os.truncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
@@ -33,14 +33,13 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def refuse_locked(folder: Path) -> None:
+def refuse_locked(folder: Path, name: str) -> None:
     """An error where another process is in the folder; nothing is made."""
     if (folder / LOCK).exists():
-        with locked(folder):
-            pass
+        os.close(_open(folder, name))
 
 
-def _open(folder: Path) -> int:
+def _open(folder: Path, name: str) -> int:
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +49,7 @@ def _open(folder: Path) -> int:
                 f"checkpoints need a folder one can write to. {folder} gave: {error.strerror or error}."
             ) from error
         try:
-            _lock(descriptor, folder)
+            _lock(descriptor, name)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(folder / LOCK)):
                     return descriptor
@@ -60,7 +59,7 @@ def _open(folder: Path) -> int:
         os.close(descriptor)  # its owner has ended and taken the folder away between the two steps above
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def _lock(descriptor: int, name: str) -> None:
     if fcntl is None:
         return
     try:
@@ -68,7 +67,7 @@ def _lock(descriptor: int, folder: Path) -> None:
     except BlockingIOError as error:
         owner = os.pread(descriptor, 20, 0).decode(errors="replace") or "unknown"
         raise CheckpointError(
-            f"one run at a time can use {folder}. Process {owner} does so now; wait for it, end it, or choose another "
+            f"one run at a time can use {name}. Process {owner} does so now; wait for it, end it, or choose another "
             "name."
         ) from error
     except OSError:  # a drive without locks

@@ -18,14 +18,13 @@ from labelmend.decide import Decision, Posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
 from labelmend.graph.knn import make_cells, normalize_rows
-from labelmend.records import CorrectionRecord, RoundRecord, Stopwatch
+from labelmend.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
 from labelmend.state import Problem, RoundState, start
 from labelmend.time_limit import TimeLimit
 
 Callback = Callable[[RoundRecord, RoundState], None]
 Progress = Callable[[str], None]  # called with the name of the stage that begins
-GOING_ON = "going on"  # in place of a warm-up, from a checkpoint
 
 
 def run(

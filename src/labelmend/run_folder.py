@@ -50,7 +50,7 @@ from labelmend.records import CorrectionRecord, RoundRecord
 from labelmend.result import STATUS_TYPE, Correction, plain_value
 
 FORMAT, FORMAT_VERSION = "labelmend run", 2
-UNREADABLE_FILE = "unreadable.csv"
+UNREADABLE_FILE, CONFIG = "unreadable.csv", "config.json"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
@@ -128,7 +128,7 @@ def _is_replaceable(path: Path) -> bool:
 def _read_config(folder: Path) -> dict[str, Any] | None:
     """config.json of a run folder of ours, of any version; None for anything else."""
     try:
-        config = _read_json(folder / "config.json")
+        config = _read_json(folder / CONFIG)
     except (OSError, ValueError):
         return None
     return config if isinstance(config, dict) and config.get("format") == FORMAT else None
@@ -160,7 +160,7 @@ def _write_all(result: Correction, folder: Path) -> None:
         "versions": versions(),
         "fingerprint": result.fingerprint,
     }
-    _write_json(folder / "config.json", config)
+    _write_json(folder / CONFIG, config)
     result.model.save(folder)
 
 

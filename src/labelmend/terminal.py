@@ -5,39 +5,47 @@ Progress goes to standard error, results to standard output, so that output can 
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from labelmend.records import RoundRecord
+from labelmend.records import GOING_ON, RoundRecord
 
 SELDOM = ("filled in", "could not be read")  # said only where there are such
+OUTSIDE = ("warm-up", "decide", "fine-tune")  # stages that belong to no round
 LONGEST_NAME = 40  # characters of a class that are shown
 
 
 class ProgressLine:
     """One line that is rewritten on a terminal; one plain line per round otherwise."""
 
-    def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO | None = None, quiet: bool = False, ends: float = math.inf) -> None:
         self.stream = stream or sys.stderr
         self.quiet = quiet
         self.live = self.stream.isatty() and not quiet
         self.began = time.monotonic()
-        self.warm = False  # the warm-up has begun; stages before it prepare the data
+        self.ends = ends  # no round is played after that
+        self.warm = False  # the warm-up has begun, or the run goes on; stages before that prepare the data
+        self.opening = "round 1"
+        self.rounds_before: int | None = None  # played before those seen here
         self.rounds_began: float | None = None
         self.last: RoundRecord | None = None
         self.preparing = ""
 
     def stage(self, name: str) -> None:
         """A stage begins, or one that prepares the data is further on."""
-        self.warm = self.warm or name == "warm-up"
-        if self.warm and self.rounds_began is None and name != "warm-up":
+        goes_on = not self.warm and name.startswith(GOING_ON)
+        if goes_on:
+            self.opening = name
+        elif self.warm and self.rounds_began is None and name != "warm-up":
             self.rounds_began = time.monotonic()
+        self.warm = self.warm or goes_on or name == "warm-up"
         if self.live:
-            self._rewrite(f"{self._where(name)}{self._rounds_left()}")
-        elif not self.warm:
+            self._rewrite(f"{self._where(name)}{'' if name in OUTSIDE else self._rounds_left()}")
+        elif goes_on or not self.warm:
             self._log_preparing(name.split(" (")[0])
 
     def _log_preparing(self, name: str) -> None:
@@ -49,6 +57,8 @@ class ProgressLine:
     def round(self, record: RoundRecord, state: object = None) -> None:
         """A round is over."""
         self.last = record
+        if self.rounds_before is None:
+            self.rounds_before = record.round_index - 1
         if not self.live and not self.quiet:
             seconds = f"{time.monotonic() - self.began:.1f} s"
             print(f"round {record.round_index}/{record.n_rounds}  {_changes(record)}  {seconds}", file=self.stream)
@@ -59,17 +69,18 @@ class ProgressLine:
             self._rewrite("")
 
     def _where(self, stage: str) -> str:
-        if stage in ("warm-up", "decide") or not self.warm:
+        if stage in (*OUTSIDE, self.opening) or not self.warm:
             return stage
         if self.last is None:
-            return f"round 1  {stage}"
+            return f"{self.opening}  {stage}"
         return f"round {self.last.round_index + 1}/{self.last.n_rounds}  {stage:<10}  {_changes(self.last)}"
 
     def _rounds_left(self) -> str:
         if self.last is None or self.rounds_began is None or self.last.round_index >= self.last.n_rounds:
             return ""
-        a_round = (time.monotonic() - self.rounds_began) / self.last.round_index
-        left = a_round * (self.last.n_rounds - self.last.round_index)
+        now = time.monotonic()
+        a_round = (now - self.rounds_began) / (self.last.round_index - (self.rounds_before or 0))
+        left = min(a_round * (self.last.n_rounds - self.last.round_index), max(0, self.ends - now))
         return f"  rounds done in about {seconds_in_words(left)}"
 
     def _rewrite(self, text: str) -> None:
