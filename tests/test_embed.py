@@ -42,7 +42,7 @@ def test_nets_embed_in_eval_mode_without_augmentation_or_gradient():
 
 
 def test_large_samples_go_through_in_small_batches(monkeypatch):
-    monkeypatch.setattr("labelmend.embed.EMBED_VALUES", 8)
+    monkeypatch.setattr("labelmend.data.samples.VALUES_AT_ONCE", 8)
     sizes = []
 
     class Counting(Noisy):

@@ -8,10 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from labelmend.data.samples import Samples
+from labelmend.data.samples import Samples, at_once
 
 EMBED_BATCH = 4096
-EMBED_VALUES = EMBED_BATCH * 3 * 32 * 32  # numbers that go through at once: of larger pictures, fewer
 
 
 @torch.no_grad()
@@ -19,10 +18,9 @@ def embed(net: nn.Module, samples: Samples, batch_size: int = EMBED_BATCH) -> tu
     """Features and logits of every sample, in eval mode and without augmentation."""
     net.eval()
     everyone = torch.arange(len(samples), device=samples.device)
-    one = max(1, samples.batch(everyone[:1], "none", generator=None).numel())
     parts = [
         net(samples.batch(indices, "none", generator=None))
-        for indices in everyone.split(max(1, min(batch_size, EMBED_VALUES // one)))
+        for indices in everyone.split(at_once(samples, batch_size))
     ]
     features, logits = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     return features, logits

@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from labelmend.data import samples as module
-from labelmend.data.samples import ImageSamples, VectorSamples, colour_statistics
+from labelmend.data.samples import ImageSamples, VectorSamples, at_once, colour_statistics
 from labelmend.training.augment import crop_and_flip, distort
 
 CPU = torch.device("cpu")
@@ -139,3 +139,12 @@ def test_statistics_of_many_pictures_come_from_evenly_spaced_ones(monkeypatch):
     monkeypatch.setattr(module, "STATISTICS_FROM", 3)
     pixels = random_pixels(n=7)
     assert_close(colour_statistics(pixels), colour_statistics(pixels[[0, 2, 4, 6]]))
+
+
+def test_fewer_large_samples_are_read_at_once():
+    vectors = VectorSamples(torch.zeros(2, 5))
+    pictures = plain(torch.zeros(2, 300, 260, 3, dtype=torch.uint8), 224)
+    assert (vectors.n_values, pictures.n_values) == (5, 224 * 224 * 3)
+    assert pictures.batch(torch.arange(1), "none", None).numel() == pictures.n_values
+    assert at_once(vectors, 4096) == 4096
+    assert at_once(pictures, 4096) == 83  # 50 MB

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from labelmend.training.augment import Augment, centre_crop, crop_and_flip, distort
 
+VALUES_AT_ONCE = 4096 * 3 * 32 * 32  # numbers of one block of samples: 50 MB of float32
 STATISTICS_FROM = 10_000  # pictures whose colours give mean and spread
 COUNTED_AT_ONCE = 2**24  # of their pixels
 
@@ -20,11 +21,21 @@ class Samples(Protocol):
     @property
     def device(self) -> torch.device: ...
 
+    @property
+    def n_values(self) -> int:
+        """Numbers of one sample, as a net sees it."""
+        ...
+
     def __len__(self) -> int: ...
 
     def batch(self, indices: Tensor, augment: Augment, generator: torch.Generator | None) -> Tensor:
         """The samples at `indices`, ready for a net; random changes only where `augment` is not "none"."""
         ...
+
+
+def at_once(samples: Samples, most: int) -> int:
+    """How many samples to read at a time: `most`, or fewer of large ones."""
+    return max(1, min(most, VALUES_AT_ONCE // max(samples.n_values, 1)))
 
 
 class VectorSamples:
@@ -36,6 +47,10 @@ class VectorSamples:
     @property
     def device(self) -> torch.device:
         return self.rows.device
+
+    @property
+    def n_values(self) -> int:
+        return self.rows.shape[1:].numel()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -59,6 +74,10 @@ class ImageSamples:
     @property
     def device(self) -> torch.device:
         return self._device
+
+    @property
+    def n_values(self) -> int:
+        return self.crop**2 * self.pixels.shape[3]
 
     def __len__(self) -> int:
         return len(self.pixels)

@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from labelmend.data.samples import Samples
+from labelmend.data.samples import Samples, at_once
 from labelmend.training.augment import Augment
 from labelmend.training.side_by_side import side_by_side
 from labelmend.training.stepper import Stepper
@@ -84,7 +84,7 @@ def train_pass(
     order = indices[random_order(len(indices), generator)]
     step.begin_pass()
     with threads_for([net], batch_size):
-        for batches in _blocks(order, batch_size):
+        for batches in _blocks(order, batch_size, at_once(samples, BLOCK)):
             seen = [_views(samples, torch.cat(batches), augment, generator, batches) for augment in views]
             for batch, *parts in zip(batches, *seen, strict=True):
                 step(batch, *parts)
@@ -118,7 +118,7 @@ def train_branches_pass(
     plan = torch.cat(orders, dim=1)  # one row a step
     step.begin_pass()
     with threads_for(nets, share):
-        for steps in plan.split(max(1, BLOCK // plan.shape[1])):
+        for steps in plan.split(max(1, at_once(samples, BLOCK) // plan.shape[1])):
             seen = samples.batch(steps.flatten(), "weak", generator).split(plan.shape[1])
             for batch, x in zip(steps, seen, strict=True):
                 step(batch, x)
@@ -136,7 +136,7 @@ def _through_own_branch(nets: Sequence[nn.Module], parts: Sequence[Tensor]) -> t
     return torch.cat(features), torch.cat(logits)
 
 
-def _blocks(order: Tensor, batch_size: int) -> Iterator[list[Tensor]]:
+def _blocks(order: Tensor, batch_size: int, block: int) -> Iterator[list[Tensor]]:
     """Batches of nearly equal size, several at a time.
 
     A last batch of one sample would break batch statistics and kick the weights. On a GPU all are equal, because a
@@ -148,7 +148,7 @@ def _blocks(order: Tensor, batch_size: int) -> Iterator[list[Tensor]]:
     if order.is_cuda:
         order = order[: len(order) // n_batches * n_batches]
     batches = torch.tensor_split(order, n_batches)
-    together = max(1, BLOCK // len(batches[0]))
+    together = max(1, block // len(batches[0]))
     for first in range(0, n_batches, together):
         yield list(batches[first : first + together])
 
