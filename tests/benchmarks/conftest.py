@@ -30,3 +30,20 @@ def human_folder(tmp_path):
     np.savez(folder / "cifar10_features.npz", train=features, test=features[:5])
     np.savez(folder / "labels.npz", cifar10_train=true.astype(np.uint8), cifar100_train=np.zeros(2, np.uint8), **sets)
     return folder
+
+
+@pytest.fixture
+def cifar(tmp_path):
+    """The files of the benchmarks on pictures, tiny: three classes told apart by their colour."""
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for part, n in (("train", 70), ("test", 30)):
+        labels = np.arange(n) % 3
+        pixels = rng.integers(0, 90, (n, 8, 8, 3), dtype=np.uint8)
+        pixels[np.arange(n), :, :, labels] += 120
+        arrays |= {f"x_{part}": pixels, f"y_{part}": labels.astype(np.uint8)[:, None]}  # as Keras keeps them
+    said = arrays["y_train"].ravel().copy()
+    said[::7] = (said[::7] + 1) % 3
+    np.savez(tmp_path / "cifar10.npz", **arrays)
+    np.savez(tmp_path / "labels.npz", cifar10_train=arrays["y_train"].ravel(), cifar10n_worst=said)
+    return tmp_path

@@ -84,7 +84,7 @@ def test_a_failed_process_is_noted_and_the_others_go_on(monkeypatch, trials):
 
 
 def test_undefined_values_do_not_count():
-    assert runner.spread([None, 0.5]) == {"n": 1, "mean": 0.5, "spread": None, "values": [0.5]}
+    assert runner.spread([None, 0.5]) == {"n": 1, "mean": 0.5, "median": 0.5, "spread": None, "values": [0.5]}
     assert runner.spread([None])["n"] == 0
 
 

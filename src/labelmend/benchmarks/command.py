@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
+from labelmend.benchmarks.picture_suite import PICTURE_BENCHMARKS, command_line
 from labelmend.benchmarks.rivals import METHODS
 from labelmend.benchmarks.suite import BENCHMARKS, Options
 from labelmend.errors import ConfigError
@@ -19,8 +21,10 @@ def main(name: str | None, rest: list[str]) -> int:
         return OK
     if name == README_TABLE:
         return print_readme_table(rest)
+    if name in PICTURE_BENCHMARKS:
+        return run_on_pictures(name, rest)
     if name not in BENCHMARKS:
-        known = ", ".join([*BENCHMARKS, README_TABLE])
+        known = ", ".join([*BENCHMARKS, *PICTURE_BENCHMARKS, README_TABLE])
         raise ConfigError(f"the benchmark must be one of {known}. Got {name!r} instead.")
     return run(name, parser(name).parse_args(rest))
 
@@ -28,36 +32,69 @@ def main(name: str | None, rest: list[str]) -> int:
 def listing() -> list[str]:
     return [
         "benchmarks, each against cleanlab and a plain k-NN vote in the same run:",
-        *(f"  {name:<14}{benchmark.about}" for name, benchmark in BENCHMARKS.items()),
-        f"  {README_TABLE:<14}print the tables of the README from the JSON files",
+        *(f"  {name:<16}{benchmark.about}" for name, benchmark in BENCHMARKS.items()),
+        "on pictures:",
+        *(f"  {name:<16}{benchmark.about}" for name, benchmark in PICTURE_BENCHMARKS.items()),
+        "",
+        f"  {README_TABLE:<16}print the tables of the README from the JSON files",
         "",
         "labelmend benchmark NAME [--seeds N] [--data DIR] [--out FILE.json] [--methods NAME ...] [--quick]",
+        "labelmend benchmark NAME --help says what one of those on pictures may be told",
     ]
 
 
 def parser(name: str) -> argparse.ArgumentParser:
     benchmark = BENCHMARKS[name]
     options = argparse.ArgumentParser(f"labelmend benchmark {name}", description=benchmark.about)
-    options.add_argument(
-        "--seeds", type=int, default=None, metavar="N", help=f"seeds or repetitions (default {benchmark.seeds})"
-    )
     options.add_argument("--data", type=Path, metavar="DIR", help="folder with cifar10_features.npz and labels.npz")
-    options.add_argument("--out", type=Path, metavar="FILE.json", help=f"default benchmark-{name}.json")
     options.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), help="default: all")
-    options.add_argument("--quick", action="store_true", help="tiny sizes, one seed: does it run? Figures mean nothing")
+    add_common_options(options, name, benchmark.seeds)
     return options
 
 
-def run(name: str, arguments: argparse.Namespace) -> int:
-    from labelmend.benchmarks.runner import run_benchmark, say_to_stderr, write_json
-    from labelmend.benchmarks.table import terminal_lines
+def add_common_options(options: argparse.ArgumentParser, name: str, n_seeds: int | None) -> None:
+    if n_seeds is not None:
+        options.add_argument("--seeds", type=int, metavar="N", help=f"seeds or repetitions (default {n_seeds})")
+    options.add_argument("--out", type=Path, metavar="FILE.json", help=f"default benchmark-{name}.json")
+    options.add_argument("--quick", action="store_true", help="tiny sizes, one seed: does it run? Figures mean nothing")
 
-    n_seeds = arguments.seeds if arguments.seeds is not None else 1 if arguments.quick else BENCHMARKS[name].seeds
+
+def run(name: str, arguments: argparse.Namespace) -> int:
+    from labelmend.benchmarks.runner import run_benchmark, say_to_stderr
+
+    n_seeds = number_of_seeds(arguments, BENCHMARKS[name].seeds)
+    options = Options(arguments.data, arguments.quick)
+    return finish(arguments, run_benchmark(name, options, n_seeds, arguments.methods, say_to_stderr))
+
+
+def run_on_pictures(name: str, rest: list[str]) -> int:
+    from labelmend.benchmarks.runner import say_to_stderr, whole_record
+
+    benchmark = PICTURE_BENCHMARKS[name]
+    options = argparse.ArgumentParser(f"labelmend benchmark {name}", description=benchmark.about)
+    benchmark.add_options(options)
+    add_common_options(options, name, benchmark.seeds)
+    arguments = options.parse_args(rest)
+    n_seeds = 1 if benchmark.seeds is None else number_of_seeds(arguments, benchmark.seeds)
+    found = benchmark.measure(arguments, n_seeds, say_to_stderr)
+    command = command_line(name, options, arguments)
+    code = finish(arguments, whole_record(name, benchmark.about, command, arguments.quick, found.facts, found.trials))
+    return code if found.passed else FAILED
+
+
+def number_of_seeds(arguments: argparse.Namespace, usual: int) -> int:
+    n_seeds = arguments.seeds if arguments.seeds is not None else 1 if arguments.quick else usual
     if n_seeds < 1:
         raise ConfigError(f"--seeds must be at least 1. Got {n_seeds} instead.")
-    out = arguments.out or Path(f"benchmark-{name}.json")
-    options = Options(arguments.data, arguments.quick)
-    record = run_benchmark(name, options, n_seeds, arguments.methods, say_to_stderr)
+    return n_seeds
+
+
+def finish(arguments: argparse.Namespace, record: dict[str, Any]) -> int:
+    """Write and print what was measured."""
+    from labelmend.benchmarks.runner import write_json
+    from labelmend.benchmarks.table import terminal_lines
+
+    out = arguments.out or Path(f"benchmark-{record['benchmark']}.json")
     write_json(out, record)
     print("\n".join([*terminal_lines(record), f"written to {out}"]))
     broken = any(row["note"] and row["method"] == "labelmend" for row in record["rows"])

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +81,9 @@ def digits(seed: int, kind: str, n_rows: int | None = None) -> Dataset:
 
 def human(folder: str, label_set: str, n_rows: int | None = None) -> Dataset:
     """Features of CIFAR-10 and what people said the pictures show; `label_set` clean gives the true labels."""
-    features = _read(Path(folder) / "cifar10_features.npz", ("train",))["train"]
+    features = _in_folder(Path(folder) / "cifar10_features.npz", ("train",))["train"]
     name = "cifar10_train" if label_set == "clean" else PREFIX + label_set
-    labels = _read(Path(folder) / "labels.npz", ("cifar10_train", name))
+    labels = _in_folder(Path(folder) / "labels.npz", ("cifar10_train", name))
     lengths = {len(features), len(labels[name]), len(labels["cifar10_train"])}
     if len(lengths) != 1:
         raise DataError(f"features and labels must have the same length. Got {sorted(lengths)} rows in {folder}.")
@@ -95,7 +96,9 @@ def human(folder: str, label_set: str, n_rows: int | None = None) -> Dataset:
 
 def human_sets(folder: str) -> list[str]:
     """The label sets in the folder: the known ones, any other, and the true labels as "clean"."""
-    found = [name.removeprefix(PREFIX) for name in _read(Path(folder) / "labels.npz", ()) if name.startswith(PREFIX)]
+    found = [
+        name.removeprefix(PREFIX) for name in _in_folder(Path(folder) / "labels.npz", ()) if name.startswith(PREFIX)
+    ]
     known = [name for name in HUMAN_SETS if name in found]
     return [*known, *sorted(set(found) - set(HUMAN_SETS)), "clean"]
 
@@ -129,12 +132,21 @@ def _digits_confusion(seed: int, n_rows: int | None) -> NDArray[np.float64]:
     return noise.forest_probabilities(*_digits(seed, n_rows), seed=seed)
 
 
-def _read(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    """The named arrays of an .npz, or all of them."""
+def _in_folder(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise DataError(f"--data must be a folder with cifar10_features.npz and labels.npz. {path} does not exist.")
-    with np.load(path) as file:
-        missing = [name for name in names if name not in file]
-        if missing:
-            raise DataError(f"{path} must hold {', '.join(names)}. {', '.join(missing)} is missing.")
-        return {name: file[name] for name in names or file.files}
+    return read_arrays(path, names)
+
+
+def read_arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """The named arrays of an .npz, or all of them."""
+    try:
+        with np.load(path) as file:
+            missing = [name for name in names if name not in file]
+            if missing:
+                raise DataError(f"{path} must hold {', '.join(names)}. {', '.join(missing)} is missing.")
+            return {name: file[name] for name in names or file.files}
+    except DataError:
+        raise
+    except (OSError, ValueError, EOFError, AttributeError, BadZipFile) as error:
+        raise DataError(f"{path} must be an .npz file of arrays. Could not read it: {error}.") from error

@@ -9,21 +9,37 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from labelmend import __version__
 from labelmend.benchmarks import trial
 from labelmend.benchmarks.rivals import prepare
-from labelmend.benchmarks.suite import BENCHMARKS, Benchmark, Options, Record
+from labelmend.benchmarks.suite import BENCHMARKS, Benchmark, Facts, Options, Record
 from labelmend.benchmarks.trial import Case
 from labelmend.errors import MissingExtraError
 
 VERSION = 1  # of the JSON
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "cleanlab")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "triton", "cleanlab")
 Say = Callable[[str], None]
+
+
+class Measured(Protocol):
+    """One trial, as far as a record of many needs to know it."""
+
+    @property
+    def name(self) -> str: ...  # of the case
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def figures(self) -> Mapping[str, float | None]: ...
+
+    @property
+    def note(self) -> str | None: ...  # why there are no figures
 
 
 def run_benchmark(name: str, options: Options, n_seeds: int, methods: Sequence[str], say: Say) -> dict[str, Any]:
@@ -38,12 +54,19 @@ def run_benchmark(name: str, options: Options, n_seeds: int, methods: Sequence[s
                 if seed == 0 or repeats(benchmark, case, method, absent):
                     records.append(try_one(benchmark, case, method, seed, absent, say))
     facts = benchmark.work_out(records)
+    return whole_record(name, benchmark.about, command(name, options, n_seeds), options.quick, facts, records)
+
+
+def whole_record(
+    name: str, about: str, command: str, quick: bool, facts: Facts, records: Sequence[Measured]
+) -> dict[str, Any]:
+    """All that is known of a run, ready for JSON."""
     return {
         "version": VERSION,
         "benchmark": name,
-        "about": benchmark.about,
-        "command": command(name, options, n_seeds),
-        "quick": options.quick,
+        "about": about,
+        "command": command,
+        "quick": quick,
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine(),
         "versions": versions(),
@@ -90,11 +113,11 @@ def missing_methods(methods: Sequence[str]) -> dict[str, str]:
     return absent
 
 
-def summarise(records: list[Record]) -> list[dict[str, Any]]:
+def summarise(records: Sequence[Measured]) -> list[dict[str, Any]]:
     """One row per case and method, with mean and spread of every figure."""
-    groups: dict[tuple[str, str], list[Record]] = {}
+    groups: dict[tuple[str, str], list[Measured]] = {}
     for record in records:
-        groups.setdefault((record.case.name, record.method), []).append(record)
+        groups.setdefault((record.name, record.method), []).append(record)
     rows = []
     for (case, method), group in groups.items():
         names = dict.fromkeys(name for record in group for name in record.figures)
@@ -106,11 +129,12 @@ def summarise(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def spread(values: list[float | None]) -> dict[str, Any]:
-    """n, mean and sample standard deviation (None for a single value) of the values that are defined."""
+    """n, mean, median and sample standard deviation (None for a single value) of the values that are defined."""
     known = [round(value, 6) for value in values if value is not None]
     return {
         "n": len(known),
         "mean": statistics.fmean(known) if known else None,
+        "median": statistics.median(known) if known else None,
         "spread": statistics.stdev(known) if len(known) > 1 else None,
         "values": known,
     }
@@ -137,13 +161,15 @@ def cpu_model(info: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def versions() -> dict[str, str | None]:
+    import torch
+
     found: dict[str, str | None] = {"python": platform.python_version(), "labelmend": __version__}
     for library in LIBRARIES:
         try:
             found[library] = metadata.version(library)
         except metadata.PackageNotFoundError:
             found[library] = None
-    return found
+    return {**found, "CUDA": torch.version.cuda if torch.cuda.is_available() else None}
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -38,8 +38,12 @@ class Record:
     figures: dict[str, float | None]
     note: str | None = None  # why there are no figures
 
+    @property
+    def name(self) -> str:
+        return self.case.name
 
-Facts = dict[str, Any]
+
+Facts = dict[str, Any]  # worked out from the measurements; "notes" are sentences to print under the table
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ class Figure:
     scale: float = 100.0
     decimals: int = 1
     best: str = ""  # "high" or "low": the best one is bold in the README
+    middle: str = "mean"  # or "median", for times of the same work
 
 
 FIGURES = {
@@ -29,11 +30,19 @@ FIGURES = {
     "wrongly_changed": Figure("broken %", decimals=2),
     "true_noise_rate": Figure("noise %"),
     "noise_rate": Figure("estimated %"),
+    "test_last": Figure("test, last 10 rounds %"),
+    "test_best": Figure("best round %"),
+    "rounds": Figure("rounds", 1.0, 0),
     "review_share": Figure("review %"),
     "errors_in_review": Figure("errors there %"),
     "seconds": Figure("seconds", 1.0, 1, "low"),
     "times_cleanlab": Figure("x cleanlab", 1.0, 2),
+    "round_seconds": Figure("seconds, median", 1.0, 3, middle="median"),
+    "pictures_per_second": Figure("pictures/s", 1.0, 1),
+    "share_of_backbone": Figure("of the backbone's own %"),
     "peak_bytes": Figure("peak GB", 1e-9, 2, "low"),
+    "used_bytes": Figure("above imports GB", 1e-9, 2),
+    "gpu_bytes": Figure("GPU peak GB", 1e-9, 2),
 }
 
 
@@ -65,6 +74,40 @@ COST = Layout(
     "Time, peak memory of the whole process, labels right after correction.",
     (("times_cleanlab", "labelmend's time / cleanlab's"),),
 )
+PICTURES = Layout(
+    (("test_last", ""), ("label_accuracy", "")),
+    " / ",
+    "Accuracy on the test pictures, mean of the last ten rounds, % / labels right after correction, %.",
+    (
+        ("given_accuracy", "labels right before, %"),
+        ("noise_rate", "wrong labels estimated, %"),
+        ("test_best", "best round on the test pictures (it chose nothing), %"),
+        ("rounds", "rounds"),
+        ("seconds", "seconds"),
+    ),
+)
+ABLATION = Layout(
+    (("test_last", ""), ("test_best", "")),
+    " / ",
+    "Accuracy on the test pictures, mean of the last ten rounds / best round, %.",
+    (("label_accuracy", "labels right after correction, %"), ("rounds", "rounds")),
+)
+ROUND = Layout((("round_seconds", " s"),), ", ", "Median time.", (("gpu_bytes", "peak of GPU memory, GB"),))
+EMBED = Layout(
+    (("pictures_per_second", " pictures/s"),),
+    ", ",
+    "Throughput.",
+    (("share_of_backbone", "share of the backbone's own, %"), ("peak_bytes", "peak of the whole process, GB")),
+)
+LAYOUTS = {
+    "digits": ACCURACY,
+    "human": ACCURACY,
+    "pictures": PICTURES,
+    "pictures-smoke": PICTURES,
+    "ablation": ABLATION,
+    "gpu-round": ROUND,
+    "embed": EMBED,
+}  # others: COST
 
 
 def terminal_lines(record: dict[str, Any]) -> list[str]:
@@ -78,7 +121,10 @@ def terminal_lines(record: dict[str, Any]) -> list[str]:
         table.append([row["case"], row["method"], str(trials(row)), *cells])
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     lines = [f"{record['benchmark']}: {record['about']}", *circumstances(record), ""]
-    lines += ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    if record["rows"]:
+        lines += [
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in table
+        ]
     return [*lines, *fact_lines(record)]
 
 
@@ -88,7 +134,7 @@ def readme_table(paths: Sequence[Path]) -> str:
 
 
 def markdown(record: dict[str, Any]) -> str:
-    layout = ACCURACY if record["benchmark"] in ("digits", "human") else COST
+    layout = LAYOUTS.get(record["benchmark"], COST)
     methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
     ours = {row["case"]: row for row in record["rows"] if row["method"] == "labelmend"}
     extra = [(name, text) for name, text in layout.about_labelmend if any(name in r["figures"] for r in ours.values())]
@@ -119,17 +165,19 @@ def method_cell(rows: dict[str, Row], method: str, layout: Layout) -> str:
 def is_best(rows: dict[str, Row], row: Row, name: str) -> bool:
     """Compared as printed, so that two equal texts are both bold or both not."""
     figure = FIGURES[name]
+    if not figure.best:
+        return False
     printed = [_printed(other, figure, name) for other in rows.values() if name in other["figures"]]
     best = max(printed) if figure.best == "high" else min(printed)
     return len(printed) > 1 and _printed(row, figure, name) == best
 
 
 def cell(row: Row, name: str) -> str:
-    """Mean ± sample standard deviation."""
+    """Mean or median, ± sample standard deviation."""
     if name not in row["figures"]:
         return NOTHING
     figure, value = FIGURES[name], row["figures"][name]
-    text = f"{value['mean'] * figure.scale:.{figure.decimals}f}"
+    text = f"{value[figure.middle] * figure.scale:.{figure.decimals}f}"
     if value["spread"] is not None:
         text += f" ± {value['spread'] * figure.scale:.{figure.decimals}f}"
     return text
@@ -148,7 +196,7 @@ def circumstances(record: dict[str, Any]) -> list[str]:
     machine = record["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if version)
     lines = [
-        f"n = {n}; ± is the sample standard deviation over seeds.",
+        f"n = {n or 0}; ± is the sample standard deviation over {record['facts'].get('repeated', 'seeds')}.",
         f"{machine['gpu'] or 'No GPU'}; {machine['cpu']}, cores {machine['cores']}, threads {machine['threads']}.",
         f"{versions}.",
     ]
@@ -170,7 +218,7 @@ def fact_lines(record: dict[str, Any]) -> list[str]:
                 f"{method}: time ~ rows^{time:.2f} (three largest {_power(last_time)}), "
                 f"memory above imports ~ rows^{_power(memory)} (three largest {_power(last_memory)})."
             )
-    return lines
+    return [*lines, *record["facts"].get("notes", [])]
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -184,8 +232,8 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def _printed(row: Row, figure: Figure, name: str) -> float:
-    mean: float = row["figures"][name]["mean"]
-    return round(mean * figure.scale, figure.decimals)
+    middle: float = row["figures"][name][figure.middle]
+    return round(middle * figure.scale, figure.decimals)
 
 
 def _power(value: float | None) -> str:
