@@ -1,4 +1,5 @@
 import json
+import statistics
 
 import pytest
 
@@ -8,7 +9,8 @@ from labelmend.errors import DataError
 
 def figure(*values):
     spread = 0.0123 if len(values) > 1 else None
-    return {"n": len(values), "mean": sum(values) / len(values), "spread": spread, "values": list(values)}
+    middle = {"mean": sum(values) / len(values), "median": statistics.median(values)}
+    return {"n": len(values), **middle, "spread": spread, "values": list(values)}
 
 
 def row(case, method, note=None, **figures):
@@ -101,6 +103,29 @@ def test_growth_is_told_in_words():
     assert table.fact_lines(growth) == [
         "labelmend: time ~ rows^1.10 (three largest 1.20), memory above imports ~ rows^0.90 (three largest -)."
     ]
+
+
+def test_times_of_the_same_work_are_told_by_their_median():
+    rounds = record(
+        "gpu-round", row("one round", "labelmend", round_seconds=(1.0, 1.2, 9.0)), facts={"repeated": "rounds"}
+    )
+    assert table.markdown(rounds).splitlines()[2] == "| one round | 1.200 ± 0.012 s |"
+    assert "standard deviation over rounds" in table.markdown(rounds)
+
+
+def test_accuracy_on_test_pictures_stands_beside_the_papers_and_is_no_race():
+    ablation = record(
+        "ablation",
+        row("default", "labelmend", test_last=(0.8,), test_best=(0.9,), label_accuracy=(0.85,)),
+        row("default", "paper, 200 epochs", test_last=(0.816,), test_best=(0.818,)),
+    )
+    assert table.markdown(ablation).splitlines()[2] == "| default | 80.0 / 90.0 | 81.6 / 81.8 | 85.0 |"
+
+
+def test_what_a_benchmark_wants_to_say_stands_under_the_table():
+    said = record("embed", facts={"notes": ["One.", "Two."]})
+    assert table.terminal_lines(said)[-2:] == ["One.", "Two."]
+    assert not any("labels right" in line for line in table.terminal_lines(said))  # no table without rows
 
 
 def test_files_become_tables_in_their_order(tmp_path):

@@ -23,7 +23,7 @@ from labelmend.errors import ConfigError
 from labelmend.nets.backbone import Backbone
 from labelmend.nets.pretrained import load_backbone
 
-WHOLE_N, QUICK_N = 5_000, 20
+USUAL_N, QUICK_N = 500, 20
 ALONE = "backbone alone"
 ALONE_SHARE = 5  # the backbone alone sees one picture in so many, before and after
 

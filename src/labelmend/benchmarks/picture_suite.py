@@ -169,14 +169,14 @@ def gpu_round(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
 
 
 def embed_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--pictures", type=int, metavar="N", help="default 5,000; quick 20")
+    options.add_argument("--pictures", type=int, metavar="N", help="default 500")
     options.add_argument("--backbone", default="efficientnet-lite0", metavar="NAME", help="default efficientnet-lite0")
 
 
 def embed(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
-    from labelmend.benchmarks.embedding import QUICK_N, WHOLE_N, measure_embedding
+    from labelmend.benchmarks.embedding import QUICK_N, USUAL_N, measure_embedding
 
-    n = options.pictures or (QUICK_N if options.quick else WHOLE_N)
+    n = options.pictures or (QUICK_N if options.quick else USUAL_N)
     return measure_embedding(n, options.backbone, n_seeds, say)
 
 
