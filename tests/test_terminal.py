@@ -81,6 +81,45 @@ def test_after_the_last_round_no_time_is_promised(clock):
     assert screen.shown() == "decide"
 
 
+def test_after_a_resume_the_time_left_follows_the_rounds_seen_since(clock):
+    screen = Terminal()
+    line = ProgressLine(screen)
+    line.stage("decoding pictures")
+    clock[0] += 1000
+    line.stage("going on after round 60 of 80")
+    assert screen.shown() == "going on after round 60 of 80"
+    line.stage("embed")
+    assert screen.shown() == "going on after round 60 of 80  embed"
+    clock[0] += 10
+    line.round(dataclasses.replace(RECORD, round_index=61, n_rounds=80))
+    line.stage("embed")
+    assert screen.shown() == "round 62/80  embed       1,234 label changes  rounds done in about 3 min"
+
+
+def test_a_file_says_where_a_run_goes_on(clock):
+    log = io.StringIO()
+    line = ProgressLine(log)
+    line.stage("going on after round 2 of 4")
+    line.stage("embed")
+    line.round(dataclasses.replace(RECORD, round_index=3))
+    assert log.getvalue() == "going on after round 2 of 4\nround 3/4  1,234 label changes  0.0 s\n"
+
+
+def test_the_time_left_ends_with_the_time_limit(clock):
+    screen = Terminal()
+    line = ProgressLine(screen, ends=clock[0] + 50)
+    line.stage("warm-up")
+    line.stage("embed")
+    clock[0] += 20
+    line.round(RECORD)
+    line.stage("embed")
+    assert screen.shown().endswith("rounds done in about 30 s")
+    line.stage("decide")  # after 1 round of 4
+    assert screen.shown() == "decide"
+    line.stage("fine-tune")
+    assert screen.shown() == "fine-tune"
+
+
 def test_a_terminal_is_left_with_an_empty_line(clock):
     screen = Terminal()
     line = ProgressLine(screen)
