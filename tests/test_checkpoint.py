@@ -57,7 +57,14 @@ RUNS = {
         on_vectors, net=lambda n, c: Dropout(n, 16, c), resplit=False, held_out_passes=1, momentum=0.5
     ),
     "vectors, paper, soft labels, delayed, no noisy branch": functools.partial(
-        on_vectors, preset="paper", graph_k=5, alpha=0.9, soft_labels=True, label_delay=1, noisy_branch=False
+        on_vectors,
+        preset="paper",
+        graph_k=5,
+        alpha=0.9,
+        soft_labels=True,
+        label_delay=1,
+        noisy_branch=False,
+        correct_every=2,
     ),
     "pictures": on_pictures,
     "pictures, posterior labels, no momentum": functools.partial(
