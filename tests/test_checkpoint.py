@@ -347,6 +347,27 @@ def test_a_checkpoint_is_written_when_the_last_is_long_enough_ago(folder, monkey
     assert wrote[0][1]["seconds"] == 21
 
 
+@pytest.mark.parametrize(("every", "rounds"), [(20, [0, 3]), (50, [1, 4]), (0, [0, 1, 2, 3, 4, 5])])
+def test_a_slow_disk_takes_a_tenth_of_the_time_unless_every_round_was_asked_for(every, rounds, folder, monkeypatch):
+    now, wrote = [0.0], []
+
+    def slow(path, tensors, about):
+        wrote.append(int(path.name[6:12]))
+        now[0] += 6
+
+    monkeypatch.setattr(checkpoint, "write", slow)
+    monkeypatch.setattr(checkpoint, "to_tensors", lambda state: {})
+    checkpoints = Checkpoints(folder, Subject({}, {}, torch.zeros(0)), every=every, clock=lambda: now[0])
+
+    class State:
+        history = ()
+
+    for State.round_index in range(6):
+        now[0] += 25
+        checkpoints.save(State)
+    assert wrote == rounds
+
+
 @pytest.mark.parametrize("every", [-1, math.nan, "soon"])
 def test_the_time_between_checkpoints_is_checked(every, folder):
     with pytest.raises(ConfigError, match="checkpoint_every must be seconds, at least 0"):

@@ -39,6 +39,7 @@ from labelmend.state_tensors import Tensors, fill, to_tensors
 
 FORMAT, FORMAT_VERSION = "labelmend checkpoint", 1
 CHECKPOINT_SECONDS = 20.0
+PAUSE_PER_WRITE = 10
 KEPT = 2
 COUNTS = ("rows", "classes")
 GLIMPSE = 64  # samples, and numbers of each, that show whether nets would see the same
@@ -95,7 +96,7 @@ class Subject:
 
 
 class Checkpoints(NoCheckpoints):
-    """Keeps a run in a folder, at least `every` seconds apart."""
+    """Keeps a run in a folder, at least `every` seconds apart; longer where writing would take a tenth of the time."""
 
     def __init__(
         self, folder: Path, subject: Subject, every: float, clock: Callable[[], float] = time.monotonic
@@ -103,6 +104,7 @@ class Checkpoints(NoCheckpoints):
         super().__init__()
         self.folder, self.subject, self.every, self.clock = folder, subject, every, clock
         self._began = self._saved = clock()
+        self._pause = every
 
     def restore(self, state: RoundState) -> bool:
         to_tensors(state)  # a net that cannot be kept is told now, not after the first round
@@ -128,13 +130,14 @@ class Checkpoints(NoCheckpoints):
         return False
 
     def save(self, state: RoundState) -> None:
-        if self.clock() - self._saved < self.every:
+        began = self.clock()
+        if began - self._saved < self._pause:
             return
         about = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "history": [dataclasses.asdict(record) for record in state.history],
-            "seconds": self.seconds + self.clock() - self._began,
+            "seconds": self.seconds + began - self._began,
             "data": self.subject.data,
             "parameters": self.subject.parameters,
             "versions": versions(),
@@ -147,6 +150,8 @@ class Checkpoints(NoCheckpoints):
         except (OSError, SafetensorError) as error:  # a full disk; better a run without checkpoints than none
             self.notes.append(f"the checkpoint after round {state.round_index} could not be written: {error}")
         self._saved = self.clock()
+        if self.every:  # 0 means after every round, whatever it costs: 400 MB take a second or five
+            self._pause = max(self.every, PAUSE_PER_WRITE * (self._saved - began))
 
     def _refuse_other_runs(self, found: Tensors, about: dict[str, Any]) -> None:
         if about["format_version"] != FORMAT_VERSION:
