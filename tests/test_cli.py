@@ -117,7 +117,7 @@ def test_the_library_runs_as_a_module():
 # Parameters
 
 
-OTHER_VALUES = {"alpha": 0.4, "device": "cpu", "lr_milestones": (0.25, 0.5)}
+OTHER_VALUES = {"alpha": 0.4, "device": "cpu", "lr_milestones": (0.25, 0.5), "weights": "net.pth"}
 
 
 def another_value(entry):

@@ -54,7 +54,7 @@ class RunConfig:
         "net for pictures; auto: resnet50 above 64 pixels a side, else preact-resnet18",
         ("auto", "preact-resnet18", "resnet50"),
     )
-    weights: str | None = _option(None, "file with pretrained weights of that net (.safetensors, .pth of torchvision)")
+    weights: str = _option("", "file with pretrained weights of that net, .safetensors or .pth of tensors")
     width: int | None = _option(
         None, "channels of the first stage of the net for pictures; follows the data: 64", minimum=1
     )
@@ -175,7 +175,7 @@ class RunConfig:
         elif declared.startswith("float"):
             right = isinstance(value, Real) and not isinstance(value, bool)
         else:
-            right = isinstance(value, str if declared.startswith("str") else tuple)
+            right = isinstance(value, str if declared == "str" else tuple)
         if not right:
             raise ConfigError(f"{name} must be of type {declared}. Got {value!r} instead.")
 

@@ -19,8 +19,7 @@ def embed(net: nn.Module, samples: Samples, batch_size: int = EMBED_BATCH) -> tu
     net.eval()
     everyone = torch.arange(len(samples), device=samples.device)
     parts = [
-        net(samples.batch(indices, "none", generator=None))
-        for indices in everyone.split(at_once(samples, batch_size))
+        net(samples.batch(indices, "none", generator=None)) for indices in everyone.split(at_once(samples, batch_size))
     ]
     features, logits = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     return features, logits

@@ -202,7 +202,7 @@ def net_for_pictures(config: RunConfig, crop: int, n_classes: int) -> Callable[[
         if large
         else partial(PreActResNet, 3, n_classes, config.width or 1)
     )
-    if config.weights is None:
+    if not config.weights:
         return make
     source, weights = config.weights, read_weights(Path(config.weights))
 
@@ -249,7 +249,7 @@ def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
     config = follow(order.config, len(kept.rows), len(classes), "pictures")
     device = api.choose_device(config.device)
     data = _as_tensor(pixels.pixels, device)
-    mean, spread = colour_statistics(data) if config.weights is None else IMAGENET
+    mean, spread = colour_statistics(data) if not config.weights else IMAGENET
     samples = ImageSamples(data, mean, spread, crop, device)
     make_net = net_for_pictures(config, crop, len(classes))
     if order.net is not None:

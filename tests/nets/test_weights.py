@@ -42,9 +42,7 @@ def test_weights_of_another_net_are_refused_by_name(trained, change):
         weights["layer2.0.conv1.weight2"] = torch.zeros(1)
     else:
         weights["layer2.0.conv1.weight"] = torch.zeros(1)
-    with pytest.raises(
-        ConfigError, match=r"those of a ResNet50.*w\.pth, where layer2\.0\.conv1\.weight"
-    ):
+    with pytest.raises(ConfigError, match=r"those of a ResNet50.*w\.pth, where layer2\.0\.conv1\.weight"):
         load_weights(ResNet50(4, width=2), weights, "w.pth")
 
 
