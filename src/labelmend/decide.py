@@ -66,7 +66,7 @@ def weighted_product(witnesses: list[Tensor], powers: list[float]) -> Tensor:
 def agreement(witness: Tensor, given: Tensor) -> float:
     """How often the witness names the given label, among the samples that have one."""
     labelled = given >= 0
-    return float((witness.argmax(dim=1) == given)[labelled].double().mean())
+    return float((witness.argmax(dim=1) == given)[labelled].double().mean()) if bool(labelled.any()) else 0.0
 
 
 def witness_error(graphs: Tensor, net: Tensor) -> float:
