@@ -69,9 +69,14 @@ def agreement(witness: Tensor, given: Tensor) -> float:
     return float((witness.argmax(dim=1) == given)[labelled].double().mean()) if bool(labelled.any()) else 0.0
 
 
+def disagreement(one: Tensor, other: Tensor) -> float:
+    """How often two witnesses hold different classes most probable."""
+    return float((one.argmax(dim=1) != other.argmax(dim=1)).double().mean())
+
+
 def witness_error(graphs: Tensor, net: Tensor) -> float:
     """Estimated error rate of the graphs: how often the net says something else, times DISAGREEMENT_TO_ERROR."""
-    return DISAGREEMENT_TO_ERROR * float((graphs.argmax(dim=1) != net.argmax(dim=1)).double().mean())
+    return DISAGREEMENT_TO_ERROR * disagreement(graphs, net)
 
 
 def calibrated_posterior(witness: Tensor, error: float, given: Tensor, fixed: Tensor) -> Posterior:
