@@ -347,7 +347,7 @@ def witness_posterior(state: RoundState, problem: Problem, config: RunConfig) ->
     graphs, net = witnesses(state, problem)
     if config.net_power:
         # Expected to be wrong as often as its two parts disagree. On CIFAR-10 as good as the bare product; of 2,000
-        # pictures 98.2 instead of 97.1 % of clean labels are left alone, and 95.0 instead of 94.6 % right at 20 % noise.
+        # pictures 98.2 instead of 97.1 % of clean labels are left alone, 95.0 instead of 94.6 % right at 20 % noise.
         together = weighted_product([graphs, net], [1.0, config.net_power])
         return calibrated_posterior(together, disagreement(graphs, net), given, trusted)
     reached = state.held_out.sum(dim=1) > 0
