@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from labelmend import loop, steps
+from labelmend import loop, steps, witnesses
 from labelmend.config import follow, make_config
 from labelmend.data.samples import ImageSamples, VectorSamples, colour_statistics
 from labelmend.decide import as_distribution, calibrated_posterior
@@ -265,7 +265,7 @@ def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior():
     # What the posterior says of this state is what would be learned next.
     state.round_index = 1
     labels, omega = steps.labels_to_learn(state, problem, config)
-    expected = steps.witness_posterior(state, problem, config).probabilities
+    expected = witnesses.witness_posterior(state, problem, config).probabilities
     assert_close(labels, expected.argmax(dim=1))
     assert_close(omega, expected.gather(1, labels.unsqueeze(1)).squeeze(1))
 
@@ -291,12 +291,12 @@ def test_a_second_witness_is_multiplied_with_the_graphs():
     problem, _ = make_problem()
     state, config = make_run(problem, net_power=0.5)
     play(state, problem, config)
-    graphs, net = steps.witnesses(state, problem)
+    graphs, net = witnesses.witnesses(state, problem)
     together = as_distribution(graphs * net.sqrt())
     error = float((graphs.argmax(1) != net.argmax(1)).double().mean())
     expected = calibrated_posterior(together, error, problem.given_labels, problem.trusted)
     assert_close(
-        steps.witness_posterior(state, problem, config).probabilities, expected.probabilities, atol=1e-3, rtol=0
+        witnesses.witness_posterior(state, problem, config).probabilities, expected.probabilities, atol=1e-3, rtol=0
     )
 
 
@@ -372,11 +372,12 @@ def test_nets_that_know_less_than_the_graphs_are_not_listened_to(monkeypatch, ri
     problem, truth = make_problem()
     state, config = make_run(problem, held_out_passes=1)
     play(state, problem, config)
-    alone, _ = steps.decide_labels(state, problem, lambda: MLP(6, 16, 3), dataclasses.replace(config, examinations=0))
+    without = dataclasses.replace(config, examinations=0)
+    alone, _ = witnesses.decide_labels(state, problem, lambda: MLP(6, 16, 3), without)
     answer = torch.nn.functional.one_hot(truth if right else (truth + 1) % 3, 3).float()
     calls = []
-    monkeypatch.setattr(steps, "examine", lambda *_: calls.append(1) or answer)
-    found, decision = steps.decide_labels(state, problem, lambda: MLP(6, 16, 3), config)
+    monkeypatch.setattr(witnesses, "examine", lambda *_: calls.append(1) or answer)
+    found, decision = witnesses.decide_labels(state, problem, lambda: MLP(6, 16, 3), config)
     assert len(calls) == (3 if right else 1)
     assert torch.equal(found.probabilities, alone.probabilities) == (not right)
     assert float((decision.labels == truth).double().mean()) > 0.95

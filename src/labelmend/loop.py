@@ -22,6 +22,7 @@ from labelmend.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
 from labelmend.state import Problem, RoundState, start
 from labelmend.time_limit import TimeLimit
+from labelmend.witnesses import decide_labels
 
 Callback = Callable[[RoundRecord, RoundState], None]
 Progress = Callable[[str], None]  # called with the name of the stage that begins
@@ -48,7 +49,7 @@ def run(
         checkpoints.save(state)
     play_rounds(state, problem, config, engine, callback, progress, checkpoints, limit)
     progress("decide")
-    posterior, decision = steps.decide_labels(state, problem, make_net, config)
+    posterior, decision = decide_labels(state, problem, make_net, config)
     if config.fine_tune_passes:
         progress("fine-tune")
         steps.fine_tune(state, problem, config)
