@@ -1,5 +1,4 @@
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -128,15 +127,6 @@ def test_arrays_that_are_no_pictures_are_refused(model, pictures):
 
 
 # Saving and loading
-
-
-@pytest.fixture
-def no_pickle(monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("pickle was used")
-
-    for module, name in [(pickle, "load"), (pickle, "loads"), (pickle, "Unpickler"), (torch, "load")]:
-        monkeypatch.setattr(module, name, refuse)
 
 
 def test_a_trained_model_comes_back_as_it_was(trained, tmp_path, no_pickle):

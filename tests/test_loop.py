@@ -39,6 +39,10 @@ def play(state, problem, config):
     return loop.play_round(state, problem, config, LocalEngine(), lambda stage: None)
 
 
+def heard(state, problem, config):
+    return witnesses.witness_posterior(*witnesses.witnesses(state, problem), state, problem, config)
+
+
 def test_all_nets_start_from_the_warmed_up_net():
     problem, _ = make_problem()
     state, _ = make_run(problem)
@@ -265,7 +269,7 @@ def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior():
     # What the posterior says of this state is what would be learned next.
     state.round_index = 1
     labels, omega = steps.labels_to_learn(state, problem, config)
-    expected = witnesses.witness_posterior(state, problem, config).probabilities
+    expected = heard(state, problem, config).probabilities
     assert_close(labels, expected.argmax(dim=1))
     assert_close(omega, expected.gather(1, labels.unsqueeze(1)).squeeze(1))
 
@@ -295,9 +299,7 @@ def test_a_second_witness_is_multiplied_with_the_graphs():
     together = as_distribution(graphs * net.sqrt())
     error = float((graphs.argmax(1) != net.argmax(1)).double().mean())
     expected = calibrated_posterior(together, error, problem.given_labels, problem.trusted)
-    assert_close(
-        witnesses.witness_posterior(state, problem, config).probabilities, expected.probabilities, atol=1e-3, rtol=0
-    )
+    assert_close(heard(state, problem, config).probabilities, expected.probabilities, atol=1e-3, rtol=0)
 
 
 # Pictures

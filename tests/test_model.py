@@ -1,5 +1,4 @@
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -17,15 +16,6 @@ from labelmend.model import load_model
 def model():
     X, y = blobs(spread=2.0)
     return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], **QUICK).model
-
-
-@pytest.fixture
-def no_pickle(monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("pickle was used")
-
-    for module, name in [(pickle, "load"), (pickle, "loads"), (pickle, "Unpickler"), (torch, "load")]:
-        monkeypatch.setattr(module, name, refuse)
 
 
 class Tied(nn.Module):

@@ -119,7 +119,9 @@ class RunConfig:
     )
     tolerance: float = _option(1e-3, "relative residual at which the solver stops", minimum=0)
     max_iter: int = _option(100, "cap on solver iterations", minimum=1)
-    exact_rows: int = _option(12_000, "above this many rows neighbours are searched in nearby cells only", minimum=0)
+    exact_rows: int = _option(
+        12_000, "above this many rows (on a GPU: 500,000) neighbours are searched in nearby cells only", minimum=0
+    )
     n_probe: int = _option(10, "cells searched for the neighbours of a cell", minimum=1)
     # The decision
     decide: str = _option(

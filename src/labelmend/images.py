@@ -26,8 +26,7 @@ from labelmend.backbone_features import backbone_features
 from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import RunConfig, follow, make_config
 from labelmend.data.features import MIN_ROWS, check_features, conflicting_duplicates
-from labelmend.data.labels import Labels, check_classes, read_labels
-from labelmend.data.load import objects
+from labelmend.data.labels import Labels, check_classes, objects, read_labels
 from labelmend.data.picture_cache import DecodedPictures, decode, native_size
 from labelmend.data.picture_set import Pictures, checked, unique_or_rows
 from labelmend.data.picture_table import check_pixels

@@ -113,12 +113,14 @@ def versions() -> dict[str, str]:
     """Versions of what made a result; "source" where labelmend is not installed."""
     names = ("labelmend", "torch", "numpy", "scipy", "scikit-learn")
     found = {"python": platform.python_version(), "platform": sys.platform}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "source"
-    return found
+    return {**found, **{name: version_of(name) or "source" for name in names}}
+
+
+def version_of(library: str) -> str | None:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _is_replaceable(path: Path) -> bool:

@@ -31,7 +31,7 @@ from labelmend.training.side_by_side import side_by_side
 from labelmend.training.stepper import Stepper
 from labelmend.training.targets import corrected_loss, soft_targets
 from labelmend.vote import Vote, vote
-from labelmend.witnesses import witness_posterior
+from labelmend.witnesses import witness_posterior, witnesses
 
 NEAREST = 10
 EXACT_ROWS_CUDA = 500_000
@@ -197,7 +197,7 @@ def labels_to_learn(state: RoundState, problem: Problem, config: RunConfig) -> t
     assert state.vote is not None
     if config.round_labels == "vote" or state.round_index < (config.n_rounds or 0) / 2:
         return state.vote.labels, state.vote.certainty
-    found = witness_posterior(state, problem, config)
+    found = witness_posterior(*witnesses(state, problem), state, problem, config)
     surest = found.probabilities.max(dim=1)
     return surest.indices, surest.values
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from labelmend.benchmarks.rivals import prepare
 from labelmend.benchmarks.suite import BENCHMARKS, Benchmark, Facts, Options, Record
 from labelmend.benchmarks.trial import Case
 from labelmend.errors import MissingExtraError
+from labelmend.run_folder import version_of
 
 VERSION = 1  # of the JSON
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "triton", "cleanlab")
@@ -164,11 +164,7 @@ def versions() -> dict[str, str | None]:
     import torch
 
     found: dict[str, str | None] = {"python": platform.python_version(), "labelmend": __version__}
-    for library in LIBRARIES:
-        try:
-            found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            found[library] = None
+    found |= {library: version_of(library) for library in LIBRARIES}
     return {**found, "CUDA": torch.version.cuda if torch.cuda.is_available() else None}
 
 

@@ -83,7 +83,7 @@ def _open(y: Any) -> Opened:
         array = y.detach().cpu().numpy()
         return _drop_column(array), _absent(_drop_column(array)), partial(_to_torch, y.dtype, y.device, array.shape)
     if isinstance(y, Sequence) and not isinstance(y, str | bytes):
-        values = _objects(y)
+        values = objects(y)
         return values, _absent(values), _to_tuple if isinstance(y, tuple) else _to_list
     if hasattr(y, "__array__"):
         array = np.asarray(y)
@@ -118,7 +118,7 @@ def _open_polars(y: Any) -> Opened:
         return values, absent, partial(_to_frame, restore)
     if not isinstance(y, polars.Series):
         raise _unknown_container(y)
-    values = _objects(y.to_list())
+    values = objects(y.to_list())
     return values, _absent(values), partial(_to_polars, y.dtype, y.name)
 
 
@@ -184,7 +184,7 @@ def _not_one_dimensional(shape: tuple[int, ...]) -> DataError:
     return DataError(f"labels must be one-dimensional, one per row. Got an array of shape {tuple(shape)} instead.")
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def objects(values: Sequence[Any]) -> NDArray[Any]:
     """An array of the items as they are: no conversion of numbers to strings, no nesting."""
     out = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
@@ -248,4 +248,4 @@ def _factorize(present: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     # Numbers of one type become an array of numbers: what compares predictions with labels expects that.
     types = {type(value) for value in ordered}
     numbers = len(types) == 1 and all(t in (int, bool, float) or issubclass(t, np.number | np.bool_) for t in types)
-    return np.array(ordered) if numbers else _objects(ordered), inverse
+    return np.array(ordered) if numbers else objects(ordered), inverse

@@ -11,6 +11,7 @@ import difflib
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.data.features import NAMED, bad_rows
-from labelmend.data.labels import refuse_continuous
+from labelmend.data.labels import objects, refuse_continuous
 from labelmend.errors import DataError, MissingExtraError
 
 CHUNK_ROWS = 10_000
@@ -246,21 +247,27 @@ def _float32(array: NDArray[Any]) -> NDArray[np.float32]:
         return array.astype(np.float32)
 
 
-def _read_csv(path: Path, columns: Columns) -> Table:
-    """Labels and ids stay the text that is in the file; an empty label is a missing one."""
+@contextmanager
+def csv_rows(path: Path) -> Iterator[tuple[list[str], Any]]:
+    """The header of a CSV file and a reader of the rows below it."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             separator = separator_of(file.readline())
             file.seek(0)
             rows = csv.reader(file, delimiter=separator, strict=True)
-            header = next(rows, [])
-            special, features, notes = columns.places(header)
-            names = [header[place] for place in features]
-            chunks, text = _read_csv_rows(rows, len(header), names, features, list(special.values()))
+            yield next(rows, []), rows
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(
             f"{path} must be a CSV file in UTF-8 with a header line. Could not read it: {error}."
         ) from error
+
+
+def _read_csv(path: Path, columns: Columns) -> Table:
+    """Labels and ids stay the text that is in the file; an empty label is a missing one."""
+    with csv_rows(path) as (header, rows):
+        special, features, notes = columns.places(header)
+        names = [header[place] for place in features]
+        chunks, text = _read_csv_rows(rows, len(header), names, features, list(special.values()))
     if not chunks:
         raise DataError(f"{path} must hold rows below its header. It has none.")
     taken = {name: objects(values) for name, values in zip(special, zip(*text, strict=True), strict=True)}
@@ -351,12 +358,6 @@ def _read_parquet(path: Path, columns: Columns) -> Table:
 
 def _is(table: Any, place: int, kinds: Sequence[Any]) -> bool:
     return any(is_kind(table.schema.field(place).type) for is_kind in kinds)
-
-
-def objects(values: Sequence[Any]) -> NDArray[Any]:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
 
 
 def marks(values: NDArray[Any], name: str) -> NDArray[np.bool_]:

@@ -6,7 +6,6 @@ library that wrote it is not needed. Nothing in a file is executed.
 
 from __future__ import annotations
 
-import csv
 import json
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
@@ -16,15 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.labels import refuse_continuous
+from labelmend.data.labels import objects, refuse_continuous
 from labelmend.data.load import (
     UNREADABLE,
     Columns,
+    csv_rows,
     marks,
     not_plain_arrays,
     numbers_or_none,
-    objects,
-    separator_of,
     text_of,
     whole_rows,
 )
@@ -95,15 +93,12 @@ def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | Non
 
 
 def first_cells(path: Path) -> dict[str, Any]:
-    """The first row of a .csv by column."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        separator = separator_of(file.readline())
-        file.seek(0)
-        rows = csv.reader(file, delimiter=separator)
-        try:
-            return dict(zip(next(rows, []), next(rows, []), strict=False))
-        except csv.Error:
-            return {}
+    """The first row of a .csv by column; nothing of one that cannot be read, which its reader will tell better."""
+    try:
+        with csv_rows(path) as (header, rows):
+            return dict(zip(header, next(rows, []), strict=False))
+    except DataError:
+        return {}
 
 
 def first_arrow_cells(path: Path) -> dict[str, Any]:
@@ -135,20 +130,11 @@ def _read_csv(
     path: Path, labels: str | None, ids: str | None, trusted: str | None
 ) -> tuple[Columns, dict[str, list[Any]]]:
     """Labels, ids and paths stay the text that is in the file; an empty label is a missing one."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            separator = separator_of(file.readline())
-            file.seek(0)
-            rows = csv.reader(file, delimiter=separator, strict=True)
-            header = next(rows, [])
-            columns = _choose(header, "column", PICTURE_COLUMNS, labels, ids, trusted)
-            names = list(dict.fromkeys([_picture(columns), *columns.special()]))
-            places = [header.index(name) for name in names]
-            cells = [[row[place] for place in places] for row in whole_rows(rows, len(header))]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path} must be a CSV file in UTF-8 with a header line. Could not read it: {error}."
-        ) from error
+    with csv_rows(path) as (header, rows):
+        columns = _choose(header, "column", PICTURE_COLUMNS, labels, ids, trusted)
+        names = list(dict.fromkeys([_picture(columns), *columns.special()]))
+        places = [header.index(name) for name in names]
+        cells = [[row[place] for place in places] for row in whole_rows(rows, len(header))]
     if not cells:
         raise DataError(f"{path} must hold rows below its header. It has none.")
     values = {name: [row[place] for row in cells] for place, name in enumerate(names)}
