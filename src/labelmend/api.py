@@ -29,7 +29,9 @@ from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
-from labelmend.result import STATUS_TYPE, UNREADABLE, Correction
+from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap
+from labelmend.run_folder import versions
+from labelmend.sample_map import draw_map
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
 
@@ -99,6 +101,7 @@ class Solution:
     decision: Decision
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
+    map: SampleMap | None = None
 
 
 def vector_task(
@@ -145,11 +148,24 @@ def solve(
     with seeded(config.seed, device), fast_arithmetic(device):
         state, found, decision = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
     notes = list(checkpoints.notes)
+    drawn = _draw(state, problem, decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, decision, checkpoints.seconds, notes)
+    return Solution(state, found, decision, checkpoints.seconds, notes, drawn)
+
+
+def _draw(
+    state: RoundState, problem: Problem, decision: Decision, seed: int, tell: Progress, notes: list[str]
+) -> SampleMap | None:
+    """The map of the report. It is never worth a run: where it cannot be drawn, a note says why."""
+    tell("map")
+    try:
+        return draw_map(state, problem, _numpy(decision.labels), _numpy(decision.status), seed)
+    except Exception as error:
+        notes.append(f"no map was drawn ({type(error).__name__}: {error})")
+        return None
 
 
 def assemble(
@@ -193,6 +209,8 @@ def assemble(
         duplicates=[rows[group].tolist() for group in task.duplicates],
         warnings=[*notes, *solution.notes],
         unreadable=unreadable or {},
+        map=None if solution.map is None else SampleMap(rows[solution.map.indices], solution.map.positions),
+        versions=versions(),
     )
 
 

@@ -32,6 +32,14 @@ class ConfusedPair:
 
 
 @dataclass(frozen=True)
+class SampleMap:
+    """Some of the samples on a plane, near ones near."""
+
+    indices: NDArray[np.int64]  # their positions among the samples, ascending
+    positions: NDArray[np.float32]  # (n, 2), from 0 to 1
+
+
+@dataclass(frozen=True)
 class Correction:
     """What `correct` and `correct_images` return. Arrays run along the samples in the order they came.
 
@@ -59,6 +67,8 @@ class Correction:
     duplicates: list[list[int]] = field(default_factory=list)  # identical rows with different labels
     warnings: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)  # id of a picture -> why it could not be read
+    map: SampleMap | None = None  # None: of a run that drew none
+    versions: dict[str, str] = field(default_factory=dict)  # of what made the result
 
     def __len__(self) -> int:
         return len(self.corrected_codes)

@@ -8,6 +8,7 @@
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
     transition.npz     transition: P(given | true), rows and columns in the order of the classes
+    map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data
@@ -47,10 +48,10 @@ from labelmend.data.labels import Labels
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
-from labelmend.result import STATUS_TYPE, Correction, plain_value
+from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
 
 FORMAT, FORMAT_VERSION = "labelmend run", 2
-UNREADABLE_FILE, CONFIG = "unreadable.csv", "config.json"
+UNREADABLE_FILE, CONFIG, MAP = "unreadable.csv", "config.json", "map.npz"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
@@ -159,7 +160,7 @@ def _write_all(result: Correction, folder: Path) -> None:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "parameters": dataclasses.asdict(result.config),
-        "versions": versions(),
+        "versions": result.versions or versions(),
         "fingerprint": result.fingerprint,
     }
     _write_json(folder / CONFIG, config)
@@ -180,6 +181,8 @@ def _write_arrays(result: Correction, folder: Path) -> None:
     )
     np.savez_compressed(folder / "neighbors.npz", indices=result.neighbors)
     np.savez_compressed(folder / "transition.npz", transition=result.transition)
+    if result.map is not None:
+        np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
 
 
 def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
@@ -274,7 +277,19 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, back
         duplicates=summary["duplicates"],
         warnings=summary["warnings"],
         unreadable={row["id"]: row["reason"] for row in unreadable},
+        map=_read_map(folder / MAP, len(table)),
+        versions=config.get("versions", {}),
     )
+
+
+def _read_map(path: Path, n: int) -> SampleMap | None:
+    if not path.exists():
+        return None
+    arrays = _read_arrays(path)
+    indices, positions = arrays["indices"], arrays["positions"]
+    if positions.shape != (len(indices), 2) or (len(indices) and not 0 <= indices.min() <= indices.max() < n):
+        raise ValueError(f"{path.name} is not a map of {n} samples")
+    return SampleMap(indices, positions)
 
 
 def as_round(record: dict[str, Any]) -> RoundRecord:
