@@ -29,6 +29,7 @@ from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
+from labelmend.repeat import call_text
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap
 from labelmend.run_folder import versions
 from labelmend.sample_map import draw_map
@@ -77,7 +78,9 @@ def correct(
         warnings.warn(note, LabelmendWarning, stacklevel=2)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
-    return replace(assemble(solution, task, labels, names, notes, time.perf_counter() - began), source=ARRAYS)
+    result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
+    named = {"trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net, **parameters}
+    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, named))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@
     map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
-    config.json        what this folder is, format version, parameters, versions, fingerprint of the data
+    config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
+                       command or call that made it
+    report.html        what happened, for people; written by `correct` and `report`, read by nobody here
     source.json        where the data came from and how they were read, to show them again; not in format 2
     model.safetensors  weights of the classifier; model.json says which net it is, and for embedded pictures which
                        backbone comes before it, whose weights are not here
@@ -165,6 +167,7 @@ def _write_all(result: Correction, folder: Path) -> None:
         "parameters": dataclasses.asdict(result.config),
         "versions": result.versions or versions(),
         "fingerprint": result.fingerprint,
+        "repeat": result.repeat,
     }
     _write_json(folder / CONFIG, config)
     if result.source is not None:
@@ -284,6 +287,7 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, back
         unreadable={row["id"]: row["reason"] for row in unreadable},
         map=_read_map(folder / MAP, len(table)),
         versions=config.get("versions", {}),
+        repeat=config.get("repeat", ""),
         source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
     )
 

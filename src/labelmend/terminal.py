@@ -108,8 +108,17 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:
-        lines += ["", f"corrected labels  {folder / 'labels.csv'}", f"the whole run     {folder}{os.sep}"]
+        lines += [
+            "",
+            f"corrected labels  {folder / 'labels.csv'}",
+            *_report_line(folder),
+            f"the whole run     {folder}{os.sep}",
+        ]
     return lines
+
+
+def _report_line(folder: Path) -> list[str]:
+    return [f"the report        {folder / 'report.html'}"] if (folder / "report.html").exists() else []
 
 
 def _where_reasons(folder: Path | None) -> str:

@@ -28,7 +28,7 @@ def escape(value: Any) -> Html:
     return Html(html.escape(text, quote=True))
 
 
-def element(name: str, *children: Any, **attributes: Any) -> Html:
+def element(name: str, /, *children: Any, **attributes: Any) -> Html:
     """<name attributes>children</name>, everything escaped that is not `Html`.
 
     Children that are None are left out. In names of attributes _ stands for -, and class_ for class; True is an
