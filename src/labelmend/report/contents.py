@@ -29,7 +29,7 @@ from labelmend.result import UNREADABLE, Correction
 
 STATUSES = ("kept", "filled", "unreadable", "reviewed", "review", "corrected")  # the last are drawn on top
 MATRIX_CLASSES = 20  # of more only those with most changes are shown
-PAIRS, PAIR_SAMPLES = 8, 5
+PAIRS, PAIR_SAMPLES = 8, 6
 HISTOGRAMS = 6  # rounds whose certainty is shown
 Codes = NDArray[np.int64]
 
@@ -135,7 +135,7 @@ def make_contents(result: Correction, originals: Originals) -> Contents:
         noise=class_noise(result, classes),
         noise_rate=result.noise_rate,
         rounds=tuple(_round(record) for record in result.history),
-        map=_map(result, originals),
+        map=_map(result, originals, describe),
         galleries=galleries(result, describe),
         making=describe_making(result),
         notes=tuple(result.warnings),
@@ -268,7 +268,7 @@ def _round(record: RoundRecord) -> Round:
     )
 
 
-def _map(result: Correction, originals: Originals) -> MapContents | None:
+def _map(result: Correction, originals: Originals, describe: Describer) -> MapContents | None:
     if result.map is None or len(result.map.indices) == 0:
         return None
     status = np.array([STATUSES.index(name) for name in result.status[result.map.indices]])
@@ -282,14 +282,14 @@ def _map(result: Correction, originals: Originals) -> MapContents | None:
         status=status,
         confidence=result.confidence[indices],
         ids=tuple(str(name) for name in result.ids[indices].tolist()),
-        rows=_few_cells(originals, indices) if originals.kind == "rows" else (),
+        rows=_few_cells(describe, indices) if originals.kind == "rows" else (),
         atlas=make_atlas(originals, indices) if originals.kind == "pictures" else None,
         n_samples=len(result),
     )
 
 
-def _few_cells(originals: Originals, indices: Codes, most: int = 4, longest: int = 24) -> tuple[str, ...]:
-    rows = (originals.row(int(index))[:most] for index in indices)
+def _few_cells(describe: Describer, indices: Codes, most: int = 4, longest: int = 24) -> tuple[str, ...]:
+    rows = (describe.cells(int(index))[:most] for index in indices)
     return tuple(", ".join(f"{name} {value[:longest]}" for name, value in row) for row in rows)
 
 

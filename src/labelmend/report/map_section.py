@@ -23,7 +23,8 @@ def map_section(contents: Contents) -> Html:
     title = "Map of the samples"
     if contents.map is None:
         return section("map", title, "", element("p", NO_MAP))
-    return section("map", title, MEANING, _controls(), _figure(contents.map), _words(contents.map))
+    beside = element("div", _controls(), _words(contents.map), class_="beside")
+    return section("map", title, MEANING, element("div", _figure(contents.map), beside, class_="map"))
 
 
 def map_data(contents: Contents) -> Html | None:

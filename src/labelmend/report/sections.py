@@ -11,12 +11,13 @@ from labelmend.page.html import Html, element, together
 from labelmend.report.contents import ClassNoise, Contents, Flow, Pair, Round, shown_rounds
 from labelmend.report.drawings import bar, histogram, line_plot, parts
 from labelmend.report.making import Making
-from labelmend.report.sample_cards import card, cards
+from labelmend.report.sample_cards import show, show_pair
+from labelmend.report.tables import table
 from labelmend.report.wording import class_name, seconds_text, shortened
 from labelmend.terminal import printable
 
 NOISE_ROWS, MOST_NOISE_ROWS = 15, 1_000  # of classes that are shown at once, and at all
-SHADES = 8
+SHADES, DARKEST = 8, 0.2  # steps of the matrix; share of a row that is darkest, or the largest if that is more
 LISTED = 50  # pictures that could not be read
 NOTHING_CHANGED = "No label was changed."
 
@@ -106,7 +107,7 @@ def galleries(contents: Contents) -> Html:
         blocks += [
             element("h3", gallery.title),
             element("p", f"{gallery.rule} {count}{' shown.' if gallery.samples else ''}", class_="meaning"),
-            cards(gallery.samples) if gallery.samples else None,
+            show(gallery.samples, gallery.title) if gallery.samples else None,
         ]
     missing = f"Samples cannot be shown: {contents.without}." if contents.kind == "none" else contents.without
     note = element("p", missing, class_="small quiet") if missing else None
@@ -130,19 +131,16 @@ def _matrix(flow: Flow) -> Html:
     names = [element("th", _short_name(name), scope="col", title=name) for name in flow.names]
     totals = np.maximum(flow.counts.sum(axis=1), 1)
     moved = flow.counts - np.diag(flow.counts.diagonal())
-    largest = max(float((moved / totals[:, None]).max()), 1e-9)
+    darkest = max(float((moved / totals[:, None]).max()), DARKEST)
     rows = []
     for at, name in enumerate(flow.names):
         cells = [
-            element("td", f"{count:,}" if count else "", class_=_shade(at == to, count / totals[at] / largest, count))
+            element("td", f"{count:,}" if count else "", class_=_shade(at == to, count / totals[at] / darkest, count))
             for to, count in enumerate(flow.counts[at].tolist())
         ]
         rows.append(element("tr", element("th", _short_name(name), scope="row", title=name), *cells))
     corner = element("th", "given ↓ corrected →", scope="col", class_="corner")
-    head = element("thead", element("tr", corner, *names))
-    caption = element("caption", "Labels by given and corrected class", class_="unseen")
-    table = element("table", caption, head, element("tbody", *rows), class_="matrix")
-    return _scroll("Matrix of given and corrected classes", table)
+    return table("Labels by given and corrected class", [corner, *names], rows, "matrix")
 
 
 def _shade(diagonal: bool, share: float, count: int) -> str | None:
@@ -171,10 +169,9 @@ def _pairs(pairs: Sequence[Pair]) -> Html:
             element("span", class_name(pair.given)), " → ", class_name(pair.corrected), " ",
             element("span", f"{pair.count:,} label{'' if pair.count == 1 else 's'}", class_="quiet"),
         )  # fmt: skip
-        typical = [card(sample, "kept") for sample in (pair.typical_given, pair.typical_corrected) if sample]
-        changed = [card(sample, "pair") for sample in pair.samples]
-        blocks.append(element("h4", title))
-        blocks.append(element("div", *typical, *changed, class_="cards pair"))
+        typical = [sample for sample in (pair.typical_given, pair.typical_corrected) if sample]
+        caption = f"{class_name(pair.given)} corrected to {class_name(pair.corrected)}"
+        blocks += [element("h4", title), show_pair(typical, pair.samples, caption)]
     return together(*blocks)
 
 
@@ -200,7 +197,7 @@ def _noise_table(rows: Sequence[ClassNoise], caption: str) -> Html:
         )
         for row in rows
     ]
-    return _table(caption, head, body, "noise")
+    return table(caption, head, body, "noise")
 
 
 def _certainty(rounds: Sequence[Round]) -> Html:
@@ -231,11 +228,11 @@ def _curves(rounds: Sequence[Round]) -> Html:
         _figure(
             "Label changes",
             "Labels that differ from the previous vote; they should die down.",
-            line_plot(changes, f"Label changes per round: {_ends(changes, '{:,.0f}')}", lambda y: f"{y:,.0f}"),
+            line_plot(changes, f"Label changes per round: {_ends(changes, '{:,.0f}')}"),
         )
     ]
     if similar:
-        plot = line_plot(similar, f"Graph similarity per round: {_ends(similar, '{:.3f}')}", "{:.2g}".format, False)
+        plot = line_plot(similar, f"Graph similarity per round: {_ends(similar, '{:.3f}')}", from_zero=False)
         about = "Mean cosine between neighbours, over all branches; it grows as the classes draw together."
         figures.append(_figure("Average similarity in the graphs", about, plot))
     return element("div", *figures, class_="plots")
@@ -270,7 +267,7 @@ def _round_table(rounds: Sequence[Round]) -> Html:
         for one in rounds
     ]
     head = [element("th", name, scope="col", class_="number" if at else None) for at, name in enumerate(names)]
-    return _table("The rounds in numbers", head, body)
+    return table("The rounds in numbers", head, body)
 
 
 def _facts(made: Making) -> Html:
@@ -286,7 +283,7 @@ def _facts(made: Making) -> Html:
         for stage in made.stages
     ]
     total = element("tr", element("th", "all", scope="row"), element("td", seconds_text(made.seconds), class_="number"))
-    return together(facts, element("h3", "Where the time went"), _table("Seconds per stage", head, [*body, total]))
+    return together(facts, element("h3", "Where the time went"), table("Seconds per stage", head, [*body, total]))
 
 
 def _parameters(made: Making) -> Html:
@@ -300,7 +297,7 @@ def _parameters(made: Making) -> Html:
         )
         for parameter in made.parameters
     ]
-    return _table("Parameters of the run", head, body)
+    return table("Parameters of the run", head, body)
 
 
 def _unreadable(unreadable: Sequence[tuple[str, str]]) -> Html | None:
@@ -309,26 +306,12 @@ def _unreadable(unreadable: Sequence[tuple[str, str]]) -> Html | None:
     rows = [element("tr", element("th", shortened(name), scope="row"), element("td", why)) for name, why in unreadable]
     head = [element("th", "picture", scope="col"), element("th", "why it could not be read", scope="col")]
     more = f", the first {LISTED} here" if len(unreadable) > LISTED else ""
-    table = _table("Pictures that could not be read", head, rows[:LISTED])
-    return _details(f"{len(unreadable):,} could not be read{more}; all are in unreadable.csv", table)
+    listed = table("Pictures that could not be read", head, rows[:LISTED])
+    return _details(f"{len(unreadable):,} could not be read{more}; all are in unreadable.csv", listed)
 
 
 def _terms(pairs: Iterable[tuple[str, str]]) -> list[Html]:
     return [element("div", element("dt", name), element("dd", value)) for name, value in pairs]
-
-
-def _table(caption: str, head: Sequence[Html], body: Sequence[Html], class_: str | None = None) -> Html:
-    inside = (
-        element("caption", caption, class_="unseen"),
-        element("thead", element("tr", *head)),
-        element("tbody", *body),
-    )
-    return _scroll(caption, element("table", *inside, class_=class_))
-
-
-def _scroll(name: str, inside: Html) -> Html:
-    """What may be wider than a phone scrolls in itself, by keyboard too."""
-    return element("div", inside, class_="scroll", role="region", tabindex=0, aria_label=name)
 
 
 def _details(summary: str, inside: Html) -> Html:
