@@ -154,8 +154,8 @@ def sentence(result: Correction) -> str:
     more = [
         f" {count:,} {words}."
         for count, words in (
-            (summary["filled"], "samples had no label and got one"),
-            (summary["unreadable"], "pictures could not be read and keep their labels"),
+            (summary["filled"], "had no label and got one"),
+            (summary["unreadable"], "could not be read and kept the label they had"),
         )
         if count
     ]

@@ -13,10 +13,11 @@ from labelmend.report.wording import class_name, shortened
 def show(samples: Sequence[Sample], caption: str) -> Html:
     """Cards where there are pictures, else a table."""
     if any(sample.picture for sample in samples):
-        return element(
-            "div", *(_card(sample, [_labels(sample), *_evidence(sample)]) for sample in samples), class_="cards"
-        )
-    return _rows(samples, caption)
+        cards = [_card(sample, [_labels(sample), *_evidence(sample)]) for sample in samples]
+        return element("div", *cards, class_="cards")
+    more = next((sample.more_cells for sample in samples if sample.cells), 0)
+    rest = element("p", f"{more:,} more columns are not shown.", class_="small quiet") if more else None
+    return together(_rows(samples, caption), rest)
 
 
 def show_pair(typical: Sequence[Sample], changed: Sequence[Sample], caption: str) -> Html:
@@ -60,14 +61,14 @@ def _evidence(sample: Sample) -> list[Html]:
 
 
 def _votes(sample: Sample) -> str:
-    return ", ".join(f"{class_name(name)} {share:.0%}" for name, share in sample.votes) or "none"
+    return ", ".join(f"{class_name(name)}: {share:.0%}" for name, share in sample.votes) or "none"
 
 
 def _neighbors(sample: Sample) -> str:
     if sample.neighbors is None:
         return ""
     name, count, of = sample.neighbors
-    return f"{class_name(name)} {count} of {of}"
+    return f"{count} of {of} are {class_name(name)}"
 
 
 def _small(text: str) -> Html:
@@ -76,7 +77,6 @@ def _small(text: str) -> Html:
 
 def _rows(samples: Sequence[Sample], caption: str) -> Html:
     columns = next((sample.cells for sample in samples if sample.cells), ())
-    more = next((sample.more_cells for sample in samples if sample.cells), 0)
     names = ["sample", "label", "posterior", "votes", "neighbours", *(shortened(name, 24) for name, _ in columns)]
     head = [element("th", name, scope="col") for name in names]
     body = []
@@ -93,5 +93,4 @@ def _rows(samples: Sequence[Sample], caption: str) -> Html:
                 *(element("td", value, class_="number") for value in values),
             )
         )
-    rest = element("p", f"{more:,} more columns are not shown.", class_="small quiet") if more else None
-    return together(table(caption, head, body, "samples"), rest)
+    return table(caption, head, body, "samples")
