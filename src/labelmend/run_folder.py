@@ -3,7 +3,7 @@
     labels.csv         id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order;
                        a missing given label is empty, and so is the runner-up of a picture that could not be read
     unreadable.csv     id, reason: the pictures that could not be read; only where there are some
-    labels.parquet     the same, where pyarrow is installed; a missing given label is null
+    labels.parquet     labels.csv once more, where pyarrow is installed; a missing given label is null
     codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label)
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
@@ -12,8 +12,10 @@
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data
     source.json        where the data came from and how they were read, to show them again; not in format 2
-    model.safetensors  weights of the classifier; model.json says which net it is, and for embedded pictures which
-                       backbone comes before it, whose weights are not here
+    model.safetensors  weights of the classifier
+    model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not
+                       here
+    README.md          this list and what to type next, made from here: see run_readme.py
 
 Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
 and so do ids. Labels come back as a numpy array, whatever their container was.
@@ -49,6 +51,7 @@ from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
 from labelmend.result import STATUS_TYPE, Correction, plain_value
+from labelmend.run_readme import README, run_readme
 from labelmend.source import source_from
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
@@ -68,6 +71,9 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
     try:
         partial.mkdir()
         _write_all(result, partial)
+        there = {README, *(written.name for written in partial.iterdir())}
+        readme = run_readme(result, target.name, __doc__ or "", there)
+        (partial / README).write_text(readme, encoding="utf-8", errors="backslashreplace")
         _flush(partial)
         _put_in_place(partial, target)
     finally:
