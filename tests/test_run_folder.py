@@ -354,7 +354,7 @@ def fail_at(monkeypatch, place, error):
         "json": (run_folder, "_write_json"),
         "model": (type(tiny_result().model), "save"),
         "flush": (os, "fsync"),
-        "rename": (run_folder, "_put_in_place"),
+        "rename": (run_folder, "put_in_place"),
     }[place]
     monkeypatch.setattr(owner, name, fail)
 
@@ -387,7 +387,7 @@ result.save(folder, force=True)
 """
 
 
-@pytest.mark.parametrize(("place", "is_new"), [("_write_json", False), ("_put_in_place", False), ("rmtree", True)])
+@pytest.mark.parametrize(("place", "is_new"), [("_write_json", False), ("put_in_place", False), ("rmtree", True)])
 def test_a_kill_finds_a_whole_run_in_place_and_the_next_run_works(saved, place, is_new):
     killed = subprocess.run([sys.executable, "-c", KILLED, saved, place], check=False)
     assert killed.returncode == -signal.SIGKILL

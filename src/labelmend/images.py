@@ -114,7 +114,7 @@ def correct_images(
         solution = api.solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
     result = api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
-    return replace(result, source=origin)
+    return replace(result, source=replace(origin, missing=None if missing is None else str(missing)))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@
     model.safetensors  weights of the classifier
     model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not
                        here
-    README.md          this list and what to type next, made from here: see run_readme.py
+    README.md          what each file is, taken from this list, and what to type next
 
 Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
 and so do ids. Labels come back as a numpy array, whatever their container was.
@@ -75,7 +75,7 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
         readme = run_readme(result, target.name, __doc__ or "", there)
         (partial / README).write_text(readme, encoding="utf-8", errors="backslashreplace")
         _flush(partial)
-        _put_in_place(partial, target)
+        put_in_place(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # what failed, or the old run that changed places with the new one
     return path
@@ -339,7 +339,7 @@ def flush_names(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _put_in_place(partial: Path, target: Path) -> None:
+def put_in_place(partial: Path, target: Path) -> None:
     """Rename; an old run changes places with the new one and is left under the name of the partial one."""
     if not target.exists():
         partial.rename(target)
