@@ -111,7 +111,8 @@ def _of_manifest(handover: Handover, found: OriginalPictures) -> Content:
     known = features or _simple(handover, table)
     table = table.select([column for column in table.column_names if column in known and column != "image"])
     unreadable = set(found.places[handover.result.status == UNREADABLE].tolist())
-    sources = [None if row in unreadable else source for row, source in enumerate(found.pictures.sources)]
+    every = found.pictures.sources
+    sources = [None if row in unreadable else every[row] for row in range(len(every))]
     return Content(table, {**known, "image": IMAGE}, sources)
 
 
