@@ -291,7 +291,7 @@ def test_force_takes_an_empty_folder_and_a_run_of_another_version(saved, tmp_pat
     (tmp_path / "empty").mkdir()
     assert len(labelmend.load(tiny_result().save(tmp_path / "empty", force=True))) == 60
     config = saved / "config.json"
-    config.write_text(config.read_text().replace('"format_version": 2', '"format_version": 1'))
+    config.write_text(config.read_text().replace('"format_version": 3', '"format_version": 1'))
     assert len(labelmend.load(tiny_result().save(saved, force=True))) == 60
 
 
@@ -433,8 +433,17 @@ def test_files_that_do_not_belong_together_are_refused(saved):
 def test_another_format_version_is_refused_by_its_number(saved):
     config = json.loads((saved / "config.json").read_text())
     (saved / "config.json").write_text(json.dumps({**config, "format_version": 99}))
-    with pytest.raises(RunFolderError, match=r"must be of format 2\. .*run is of format 99"):
+    with pytest.raises(RunFolderError, match=r"must be of format 2 or 3\. .*run is of format 99"):
         labelmend.load(saved)
+
+
+def test_format_2_which_has_no_source_is_still_read(saved):
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps({**config, "format_version": 2}))
+    (saved / "source.json").unlink()
+    found = labelmend.load(saved)
+    assert found.source is None
+    assert (found.labels == tiny_result().labels).all()
 
 
 def test_what_is_not_a_run_folder_is_refused(tmp_path):

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction
+from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
 
@@ -74,7 +75,7 @@ def correct(
         warnings.warn(note, LabelmendWarning, stacklevel=2)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
-    return assemble(solution, task, labels, names, notes, time.perf_counter() - began)
+    return replace(assemble(solution, task, labels, names, notes, time.perf_counter() - began), source=ARRAYS)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from labelmend.images import choose, correct_images
 from labelmend.job import Job, read_job, refuse_unfinished, running
 from labelmend.result import Correction
 from labelmend.run_folder import CONFIG, load, refuse_existing
+from labelmend.source import picture_source, table_source
 from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
 from labelmend.time_limit import TimeLimit, read_limit
 
@@ -99,21 +100,21 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..
         raise DataError(f"there must be a file or folder {arguments.data}. There is none; check the path.")
     if arguments.labels is None:
         raise ConfigError("correct needs --labels COLUMN, the label column of the table.")
-    table = load_table(
-        arguments.data, arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
-    )
+    how_read = arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
+    table = load_table(arguments.data, *how_read)
     if arguments.drop_bad_rows:
         table = drop_bad_rows(table)
     missing = _missing(arguments, table.labels, table.notes)
     if arguments.dry_run:
         _dry_run(table, missing, parameters, arguments.json)
         return None
+    source = table_source(arguments.data, *how_read)
 
     def correct(**how: Any) -> Correction:
         result = api.correct(
             table.features, table.labels, trusted=table.trusted, ids=table.ids, missing=missing, **how, **parameters
         )
-        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings])
+        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=source)
 
     return correct
 
@@ -128,7 +129,13 @@ def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable
     if arguments.dry_run:
         _dry_run_pictures(pictures, missing, named, parameters, arguments.json)
         return None
-    return partial(correct_images, pictures, missing=missing, **named, **parameters)
+    source = picture_source(arguments.data, arguments.labels, arguments.id, arguments.trusted)
+
+    def correct(**how: Any) -> Correction:
+        result = correct_images(pictures, missing=missing, **named, **how, **parameters)
+        return dataclasses.replace(result, source=source)
+
+    return correct
 
 
 def _with_progress(correct: Callable[..., Correction], line: ProgressLine) -> Correction:

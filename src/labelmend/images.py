@@ -42,6 +42,7 @@ from labelmend.nets.pretrained import LITE0, load_backbone
 from labelmend.nets.resnet import ResNet50
 from labelmend.nets.weights import load_weights, read_weights
 from labelmend.result import Correction
+from labelmend.source import source_of_pictures
 from labelmend.time_limit import read_limit
 
 Mode = Literal["embed", "train"]
@@ -97,6 +98,7 @@ def correct_images(
     tell = progress or (lambda _: None)
     chosen, config, notes = choose(mode, preset, **parameters)  # what is wrong here is told before pictures are read
     pictures = read_source(source, y, labels, ids, trusted)
+    origin = source_of_pictures(source, labels, ids, trusted)
     given, certain = read_given(pictures, y, missing)
     for note in notes:
         tell(note)
@@ -111,7 +113,8 @@ def correct_images(
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = api.solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
-    return api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
+    result = api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
+    return replace(result, source=origin)
 
 
 @dataclass(frozen=True)

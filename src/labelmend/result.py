@@ -17,6 +17,7 @@ from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
 from labelmend.errors import ConfigError
 from labelmend.records import RoundRecord
+from labelmend.source import Source
 
 UNREADABLE = "unreadable"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
@@ -59,6 +60,7 @@ class Correction:
     duplicates: list[list[int]] = field(default_factory=list)  # identical rows with different labels
     warnings: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)  # id of a picture -> why it could not be read
+    source: Source | None = None  # where the data came from; None in run folders of format 2
 
     def __len__(self) -> int:
         return len(self.corrected_codes)

@@ -11,6 +11,7 @@
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data
+    source.json        where the data came from and how they were read, to show them again; not in format 2
     model.safetensors  weights of the classifier; model.json says which net it is, and for embedded pictures which
                        backbone comes before it, whose weights are not here
 
@@ -48,9 +49,11 @@ from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
 from labelmend.result import STATUS_TYPE, Correction, plain_value
+from labelmend.source import source_from
 
-FORMAT, FORMAT_VERSION = "labelmend run", 2
-UNREADABLE_FILE, CONFIG = "unreadable.csv", "config.json"
+FORMAT, FORMAT_VERSION = "labelmend run", 3
+READABLE_VERSIONS = (2, FORMAT_VERSION)
+UNREADABLE_FILE, CONFIG, SOURCE = "unreadable.csv", "config.json", "source.json"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
@@ -81,10 +84,10 @@ def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) 
     config = _read_config(folder)
     if config is None:
         raise RunFolderError(f"there must be a run folder at {folder}. There is none, or its config.json is damaged.")
-    if config.get("format_version") != FORMAT_VERSION:
+    if config.get("format_version") not in READABLE_VERSIONS:
         raise RunFolderError(
-            f"the run folder must be of format {FORMAT_VERSION}. {folder} is of format {config.get('format_version')}; "
-            "use the version of labelmend that wrote it."
+            f"the run folder must be of format {' or '.join(map(str, READABLE_VERSIONS))}. {folder} is of format "
+            f"{config.get('format_version')}; use the version of labelmend that wrote it."
         )
     try:
         return _read_all(folder, config, net, backbone)
@@ -140,7 +143,7 @@ def _write_all(result: Correction, folder: Path) -> None:
     rows = _label_rows(result)
     _write_csv(COLUMNS, rows, folder / "labels.csv")
     if result.unreadable:
-        reasons = [(_text(name), _text(reason)) for name, reason in result.unreadable.items()]
+        reasons = [(as_text(name), as_text(reason)) for name, reason in result.unreadable.items()]
         _write_csv(("id", "reason"), reasons, folder / UNREADABLE_FILE)
     if util.find_spec("pyarrow") is not None:
         _write_parquet(rows, folder / "labels.parquet")
@@ -163,6 +166,8 @@ def _write_all(result: Correction, folder: Path) -> None:
         "fingerprint": result.fingerprint,
     }
     _write_json(folder / CONFIG, config)
+    if result.source is not None:
+        _write_json(folder / SOURCE, dataclasses.asdict(result.source))
     result.model.save(folder)
 
 
@@ -195,7 +200,7 @@ def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
     )
     return [
         (
-            _text(name),
+            as_text(name),
             _text_or_none(old),
             _text_or_none(new),
             str(status),
@@ -208,10 +213,10 @@ def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
 
 
 def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
+    return None if value is None else as_text(value)
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Text that every reader of UTF-8 accepts: half characters, as in names of damaged files, are spelled out."""
     return str(plain_value(value)).encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -274,6 +279,7 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, back
         duplicates=summary["duplicates"],
         warnings=summary["warnings"],
         unreadable={row["id"]: row["reason"] for row in unreadable},
+        source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from pathlib import Path
 from typing import Any
 
-from labelmend.benchmarks.datasets import DEMO_TREES, RATE, clothes, clothes_with_errors
+from labelmend.benchmarks.datasets import CLOTHES, DEMO_TREES, RATE, clothes, clothes_with_errors
 from labelmend.benchmarks.scores import Figures, score
 from labelmend.errors import LabelmendWarning
 from labelmend.result import Correction
 from labelmend.run_folder import refuse_existing
+from labelmend.source import picture_source
 from labelmend.terminal import ProgressLine, summary_lines
 
 
@@ -23,6 +25,7 @@ def demo(out: Path | None, seed: int, as_json: bool, n_rows: int | None = None) 
         print("Planting errors: the pictures most easily mistaken for another kind of clothes get the wrong label ...")
     data, names = clothes_with_errors(seed, n_rows), clothes().class_names
     result = correct_with_progress(data.features, names[data.given_labels], seed)
+    result = dataclasses.replace(result, source=picture_source(CLOTHES, "true_labels"))
     figures = score(names[data.true_labels], names[data.given_labels], result.labels)
     folder = result.save(out) if out is not None else None
     if as_json:

@@ -30,7 +30,7 @@ from labelmend.data.picture_set import Pictures, Source, row_numbers, spelled, u
 from labelmend.errors import DataError, MissingExtraError
 
 PICTURE_COLUMNS = ("path", "image", "file_name", "filename", "file", "img")
-PICTURE_ARRAYS = ("images", "x", "X", "image", "pixels")
+PICTURE_ARRAYS = ("images", "x", "X", "image", "pixels", "pictures")
 LABEL_NAMES = ("label", "labels", "y")
 STATE, SPLITS, INFO = "state.json", "dataset_dict.json", "dataset_info.json"  # what save_to_disk writes
 
@@ -51,6 +51,14 @@ def read_table(path: Path, labels: str | None, ids: str | None, trusted: str | N
 
 def is_saved_dataset(folder: Path) -> bool:
     return (folder / STATE).is_file() or (folder / SPLITS).is_file()
+
+
+def saved_state(folder: Path) -> Path | None:
+    """The file that tells one version of a saved dataset from another; None for a folder that holds none."""
+    if not is_saved_dataset(folder):
+        return None
+    root, _ = _split(folder)
+    return root / STATE
 
 
 def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
