@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import difflib
 import io
+import json
 import re
 import sys
 import types
@@ -34,6 +35,8 @@ examples:
       correct its labels
   labelmend correct photos/ --out run/
       correct pictures in class folders
+  labelmend review run/
+      look at the doubtful ones and decide them; labelmend apply run/ merges
   labelmend correct --help
       all that can be set
 
@@ -85,6 +88,22 @@ It takes pixels (n, height, width, 3) of uint8 at the model's size, or rows
 (n, classes). All else is inside: colours, cropping, backbone, scaling. The
 metadata name the classes, in order, and the size. The file takes its name
 once it has given the same probabilities as the original.
+"""
+REVIEW = """\
+Look at the doubtful samples of a run, and decide them.
+
+Opens a page that only this machine can reach. Every decision is on disk
+before the page says so; end it and begin again as often as you like. Then
+`labelmend apply RUN` merges the decisions into the labels, and `labelmend
+correct ... --trusted-from RUN` runs again with them as trusted samples.
+"""
+APPLY = """\
+Merge what a person decided in `labelmend review` into the labels of a run.
+
+Afterwards labels.csv holds the merged labels; what was decided has the status
+reviewed and confidence 1. What could not be told stays for review. What the
+run itself had said stays in the folder, in labels_before_review.csv. May be
+repeated, also after further decisions.
 """
 # The parameters of RunConfig in sections; a section begins at the field named here.
 SECTIONS = {
@@ -148,6 +167,8 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_demo(verbs)
     _add_correct(verbs)
+    _add_review(verbs)
+    _add_apply(verbs)
     _add_export_model(verbs)
     _add_benchmark(verbs)
     return parser
@@ -245,6 +266,37 @@ def _add_output_options(group: Any) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress, only the summary")
 
 
+def _add_review(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "review",
+        help="look at the doubtful samples of a run, and decide them",
+        description=REVIEW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--port", type=int, default=0, metavar="N", help="port to listen on (default: any free one)")
+    verb.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
+    verb.add_argument("--data", type=Path, metavar="PATH", help="where the data are now, if they have moved")
+    verb.add_argument(
+        "--follow-links", action="store_true", help="show pictures that are links to files outside of the data folder"
+    )
+    verb.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine only)")
+    verb.set_defaults(run=run_review, verb=verb)
+
+
+def _add_apply(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "apply",
+        help="merge what was decided in a review into the labels",
+        description=APPLY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--dry-run", action="store_true", help="say what would change; no more")
+    verb.add_argument("--json", action="store_true", help="print it as JSON, with every label that changes")
+    verb.set_defaults(run=run_apply, verb=verb)
+
+
 def _add_export_model(verbs: Any) -> None:
     verb = verbs.add_parser(
         "export-model",
@@ -302,6 +354,31 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
     from labelmend.benchmarks.command import main as benchmark
 
     return benchmark(arguments.name, arguments.rest)
+
+
+def run_review(arguments: argparse.Namespace) -> int:
+    from labelmend.review.command import review_command
+
+    review_command(
+        arguments.folder,
+        arguments.port,
+        arguments.host,
+        not arguments.no_browser,
+        arguments.data,
+        arguments.follow_links,
+    )
+    return OK
+
+
+def run_apply(arguments: argparse.Namespace) -> int:
+    from labelmend.review.apply import apply, merge_lines
+
+    merge = apply(arguments.folder, arguments.dry_run)
+    if arguments.json:
+        print(json.dumps({**dataclasses.asdict(merge), "dry_run": arguments.dry_run}))
+    else:
+        print("\n".join(merge_lines(merge, arguments.folder, arguments.dry_run)))
+    return OK
 
 
 def run_export_model(arguments: argparse.Namespace) -> int:

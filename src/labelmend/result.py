@@ -19,7 +19,7 @@ from labelmend.errors import ConfigError
 from labelmend.records import RoundRecord
 from labelmend.source import Source
 
-UNREADABLE = "unreadable"
+UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
 
 
@@ -40,7 +40,7 @@ class Correction:
     """
 
     labels: Any  # corrected labels, in the container of the given ones
-    status: NDArray[np.str_]  # kept | corrected | review | filled | unreadable
+    status: NDArray[np.str_]  # kept | corrected | review | filled | unreadable | reviewed
     confidence: NDArray[np.float32]  # posterior probability of the label
     certainty: NDArray[np.float32]  # omega of the last vote, 0..1
     runner_up: NDArray[Any]  # second most probable class
@@ -101,6 +101,7 @@ class Correction:
             "kept": self.count("kept"),
             "corrected": self.count("corrected"),
             "review": self.count("review"),
+            "reviewed": self.count(REVIEWED),
             "filled": self.count("filled"),
             "unreadable": self.count(UNREADABLE),
             "confused_pairs": [

@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labelmend.errors import RunFolderError
 from labelmend.result import Correction, plain_value
+from labelmend.run_folder import as_text
 
 FILE = "review.sqlite"
 FORMAT_VERSION = 1
@@ -96,7 +98,7 @@ class Outcome:
 class Subject:
     """The run that decisions belong to, as far as they need to know it."""
 
-    ids: Sequence[Any]
+    ids: NDArray[Any]
     classes: list[Any]  # plain values
     fingerprint: str
 
@@ -114,7 +116,8 @@ class Standing:
         self.number = np.zeros(n, dtype=np.int64)
         self.last = 0  # number of the last line read
         self._lines: dict[int, list[Line]] = {}  # by sample: those not taken back, the last one stands
-        self._steps: dict[int, list[Line]] = {}  # lines not taken back, by step, in order
+        self._steps: dict[int, list[Line]] = {}  # lines not taken back, by step
+        self._of_tab: dict[str, dict[int, None]] = {}  # steps of each tab, in order
 
     def add(self, line: Line) -> None:
         self.last = line.number
@@ -126,6 +129,7 @@ class Standing:
         else:
             held.append(line)
             self._steps.setdefault(line.step, []).append(line)
+            self._of_tab.setdefault(line.tab, {})[line.step] = None
         self._show(line.sample, held[-1] if held else None)
 
     def line(self, sample: int) -> Line | None:
@@ -136,14 +140,14 @@ class Standing:
         """The lines of a step that were not taken back."""
         return list(self._steps.get(number, ()))
 
-    def steps(self) -> Iterator[list[Line]]:
-        """Steps of which something was not taken back, the latest first."""
-        return (lines for _, lines in sorted(self._steps.items(), reverse=True))
+    def last_steps(self) -> dict[str, int]:
+        """Of each tab, the last step of which something was not taken back."""
+        return {tab: next(reversed(steps)) for tab, steps in self._of_tab.items() if steps}
 
     def _forget(self, line: Line) -> None:
         self._steps[line.step].remove(line)
         if not self._steps[line.step]:
-            del self._steps[line.step]
+            del self._steps[line.step], self._of_tab[line.tab][line.step]
 
     def _show(self, sample: int, line: Line | None) -> None:
         self.state[sample] = OPEN if line is None else STANDING[line.kind]
@@ -209,7 +213,7 @@ class Decisions:
         now, step, made = time.time(), self.standing.last + 1, []
         for number, (sample, kind, code, undoes) in enumerate(rows, step):
             label = None if code is None else json.dumps(self.subject.classes[code])
-            name = _text(self.subject.ids[sample])
+            name = as_text(self.subject.ids[sample])
             values = (number, step, sample, name, kind, code, label, undoes, request, tab, now)
             self._base.execute(f"INSERT INTO log VALUES ({', '.join('?' * len(values))})", values)
             made.append(Line(number, step, sample, kind, code, undoes, request, tab, now))
@@ -299,11 +303,6 @@ def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
 def _lines(base: sqlite3.Connection, after: int) -> Iterator[Line]:
     query = f"SELECT {COLUMNS} FROM log WHERE number > ? ORDER BY number"
     return (Line(*row) for row in base.execute(query, (after,)).fetchall())
-
-
-def _text(value: Any) -> str:
-    """Half characters, as in names of damaged files, are spelled out: SQLite takes whole ones only."""
-    return str(plain_value(value)).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _unwritable(path: Path, error: sqlite3.Error) -> RunFolderError:

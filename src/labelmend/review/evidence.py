@@ -6,13 +6,15 @@ Knows the result of a run and what stands of the decisions; does not know how it
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from labelmend.result import UNREADABLE, Correction, plain_value
+from labelmend.result import UNREADABLE, Correction
 from labelmend.review.decisions import LABEL, Standing
+from labelmend.run_folder import as_text
 
 SHOWN_VOTES = 6  # classes with the largest shares
 SPLIT_VOTE = 0.6  # a winner with less than this share did not win clearly
@@ -66,7 +68,7 @@ class Witness:
 
     def __init__(self, result: Correction, standing: Standing) -> None:
         self.result, self.standing = result, standing
-        self.names = [str(plain_value(value)) for value in result.classes]
+        self.names = [as_text(value) for value in result.classes]
         self._code = {value: code for code, value in enumerate(result.classes.tolist())}
         codes = result.given.codes
         self._sizes = np.bincount(codes[codes >= 0], minlength=len(self.names))
@@ -77,12 +79,12 @@ class Witness:
         votes, neighbors = self.votes(sample), self.neighbors(sample)
         return Evidence(
             sample=sample,
-            id=str(plain_value(result.ids[sample])),
+            id=as_text(result.ids[sample]),
             status=str(result.status[sample]),
             given=_known(result.given.codes[sample]),
             suggestion=int(result.corrected_codes[sample]),
             probability=float(result.confidence[sample]),
-            runner_up=self._code.get(plain(result.runner_up[sample])),
+            runner_up=self._code.get(_plain(result.runner_up[sample])),
             certainty=float(result.certainty[sample]),
             votes=votes,
             neighbors=neighbors,
@@ -107,10 +109,10 @@ class Witness:
         line = self.standing.line(sample)
         decided = line is not None and line.kind == LABEL
         label = line.code if line is not None and line.code is not None else self.result.corrected_codes[sample]
-        name = str(plain_value(self.result.ids[sample]))
+        name = as_text(self.result.ids[sample])
         return Neighbor(sample, name, _known(self.result.given.codes[sample]), int(label), decided)
 
-    def _reasons(self, sample: int, votes: list[Share], neighbors: list[Neighbor]) -> Any:
+    def _reasons(self, sample: int, votes: list[Share], neighbors: list[Neighbor]) -> Iterator[str]:
         yield self._why(sample)
         if len(votes) > 1 and votes[0].share < SPLIT_VOTE:
             one, two = votes[:2]
@@ -123,7 +125,7 @@ class Witness:
         if neighbors:
             yield self._neighborhood(neighbors)
         if others := [other for other in self._twins.get(sample, ()) if other != sample]:
-            yield f"An identical sample has another label: {plain_value(self.result.ids[others[0]])}."
+            yield f"An identical sample has another label: {as_text(self.result.ids[others[0]])}."
 
     def _why(self, sample: int) -> str:
         """The decision of the run, in words."""
@@ -131,7 +133,7 @@ class Witness:
         label, sure = self.names[int(result.corrected_codes[sample])], _percent(float(result.confidence[sample]))
         status = result.status[sample]
         if status == UNREADABLE:
-            reason = result.unreadable.get(str(plain_value(result.ids[sample])), "no reason is known")
+            reason = result.unreadable.get(as_text(result.ids[sample]), "no reason is known")
             return f"The picture could not be read: {reason}."
         if code < 0:
             return f"It came without a label; {label} was filled in at {sure}."
@@ -153,7 +155,7 @@ class Witness:
         return f"Of its {len(neighbors)} nearest samples {' and '.join(parts)}."
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 

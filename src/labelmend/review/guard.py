@@ -17,7 +17,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 MAX_BODY = 256 * 1024
 MAX_ADDRESS = 4096
+ONCE = ("Host", "Origin", "Cookie", "Content-Length", "Content-Type", "Transfer-Encoding", "Sec-Fetch-Site")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = "; ".join(
     [
@@ -119,6 +120,17 @@ class Guard:
         return name in LOOPBACK if self.host in LOOPBACK else name == self.host.lower()
 
 
+def by_name(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers under their usual spelling. One that comes twice could be read in two ways."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        name = name.title()
+        if name in found and name in ONCE:
+            raise Refused(400, f"{name} must come once")
+        found[name] = value
+    return found
+
+
 def body_length(headers: Mapping[str, str]) -> int:
     """How much there is to read; refused before any of it is."""
     if headers.get("Transfer-Encoding") is not None:
@@ -145,15 +157,14 @@ def read_json(body: bytes) -> dict[str, Any]:
     return value
 
 
-def belongs(path: Path, root: Path | None) -> bool:
-    """Whether a file the data set names is in it: below `root`, or reached without any link."""
+def belongs(path: Path, roots: Sequence[Path]) -> bool:
+    """Whether a file the data set names is in it: below one of the `roots`, or reached without any link."""
     try:
         real = os.path.realpath(path, strict=True)
     except OSError:
         return False
-    if root is not None and Path(real).is_relative_to(os.path.realpath(root)):
-        return True
-    return real == os.path.abspath(path)
+    inside = any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots)
+    return inside or real == os.path.abspath(path)
 
 
 def _same(one: str, other: str) -> bool:

@@ -127,9 +127,7 @@ class Queue:
         gain = np.bincount(place[left], self.benefit[members[left]], len(keys)) * self.correction_factor()
         order = np.lexsort((keys, -still, -gain))
         return [
-            Pair(
-                int(keys[i] // n_classes) - 1, int(keys[i] % n_classes), int(still[i]), int(total[i]), float(gain[i])
-            )
+            Pair(int(keys[i] // n_classes) - 1, int(keys[i] % n_classes), int(still[i]), int(total[i]), float(gain[i]))
             for i in order
         ]
 

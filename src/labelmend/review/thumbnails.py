@@ -12,6 +12,7 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,8 +27,8 @@ AT_ONCE = 3  # pictures decoded at the same time: one of 50 megapixels takes 150
 
 
 class Thumbnails:
-    def __init__(self, originals: Originals, folder: Path, root: Path | None, follow_links: bool = False) -> None:
-        self.originals, self.folder, self.root, self.follow_links = originals, folder, root, follow_links
+    def __init__(self, originals: Originals, folder: Path, roots: Sequence[Path], follow_links: bool = False) -> None:
+        self.originals, self.folder, self.roots, self.follow_links = originals, folder, roots, follow_links
         self.disk_bytes, self.memory_bytes = DISK_BYTES, MEMORY_BYTES
         self._memory: OrderedDict[str, bytes] = OrderedDict()
         self._held = 0
@@ -38,7 +39,7 @@ class Thumbnails:
     def get(self, sample: int, size: str) -> bytes | None:
         """The picture, or None if there is none that may be shown."""
         path = self.originals.path(sample)
-        if path is not None and not (self.follow_links or belongs(path, self.root)):
+        if path is not None and not (self.follow_links or belongs(path, self.roots)):
             return None
         name = _name(sample, size, path)
         if name is None:
@@ -60,7 +61,7 @@ class Thumbnails:
 
     def _make(self, sample: int, size: str) -> bytes | None:
         with self._decoding:
-            picture = self.originals.picture(sample)
+            picture = self.originals.picture(sample, SIDES[size])
             return None if picture is None else thumbnail(picture, SIDES[size])
 
     def _from_memory(self, name: str) -> bytes | None:
@@ -120,5 +121,3 @@ def _name(sample: int, size: str, path: Path | None) -> str | None:
     except OSError:
         return None
     return f"{sample}-{size}-{state.st_mtime_ns:x}-{state.st_size:x}"
-
-
