@@ -79,11 +79,13 @@ class Desk:
             return {"items": [self.sample(sample) for sample in samples], **self._state(asked)}
 
     def grid(self, query: Mapping[str, str]) -> Answer:
-        """Many samples at once, each with little."""
-        asked = self._asked(query)
+        """Many open samples of one pair at once, each with little; progress is that of the filter."""
+        asked, (given, _, suggested) = self._asked(query), query.get("pair", "").partition(",")
+        of_pair = {**query, "given": given, "suggested": suggested, "state": "open"}
+        chosen = self._asked(of_pair).chosen
         with self._lock:
             self.decisions.refresh()
-            samples = self.queue.upcoming(asked.chosen, None, asked.count)
+            samples = self.queue.upcoming(chosen, None, asked.count)
             return {"items": [self._brief(sample) for sample in samples], **self._state(asked)}
 
     def pairs(self, query: Mapping[str, str]) -> Answer:

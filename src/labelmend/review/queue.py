@@ -22,7 +22,7 @@ STATES = {"open": (OPEN, SKIPPED), "decided": (DECIDED,), "unsure": (CANNOT_TELL
 STATUSES = ("review", "corrected", "filled", "kept", UNREADABLE)
 DOUBTFUL = frozenset({"review"})
 KEPT_FILTERS = 32  # whose members are remembered
-PRIOR = 5.0  # expected errors' worth of belief in the run's own probabilities, before a person has said anything
+PRIOR = 10.0  # expected errors' worth of belief in the run's own probabilities, before a person has said anything
 
 
 @dataclass(frozen=True)

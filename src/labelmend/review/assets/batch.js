@@ -21,7 +21,7 @@ async function load() {
   except = new Set();
   place = 0;
   items = [];
-  if (pair) ({ items } = await read("grid", { given: pair.given, suggested: pair.suggested, state: "open", count: PAGE }));
+  if (pair) ({ items } = await read("grid", { pair: `${pair.given},${pair.suggested}`, count: PAGE }));
   draw();
   focus();
 }

@@ -22,8 +22,12 @@ export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 
 export function say(...words) {
   const place = $("said");
   place.replaceChildren();
+  place.classList.remove("old");
+  clearTimeout(fading);
   requestAnimationFrame(() => place.replaceChildren(...words));
+  fading = setTimeout(() => place.classList.add("old"), 8000);
 }
+let fading;
 
 export function button(label, key, onclick, more = {}) {
   const cap = key ? el("kbd", { "aria-hidden": "true" }, key) : null;

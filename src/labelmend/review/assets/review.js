@@ -42,6 +42,7 @@ function connect() {
 
 async function view(many) {
   inBatch = many;
+  $("said").replaceChildren();
   $("single").hidden = many;
   $("batch").hidden = !many;
   $("show-batch").setAttribute("aria-pressed", many);

@@ -92,6 +92,8 @@ export async function another() {
 // What other tabs decided meanwhile.
 export function changed(state) {
   undoable = state.undo;
+  const back = $("single").querySelector("[data-action=undo]");
+  if (back) back.disabled = !undoable;
   for (const change of state.changes) {
     const ours = change.number !== 0 && mine.has(change.number);
     for (const item of [current, ...ahead]) {
@@ -146,7 +148,8 @@ function actions(item) {
     item.runner_up !== null && item.runner_up !== item.given && button(`Take ${run.classes[item.runner_up]}`, "r", runnerUp, mark("runner-up")),
     button("Another class", "c", another, mark("another")),
     button("Cannot tell", "t", unsure, mark("unsure")),
-    button("Skip", "s", skip, mark("skip")));
+    button("Skip", "s", skip, mark("skip")),
+    button("Undo", "u", undo, { ...mark("undo"), disabled: !undoable }));
 }
 
 // Someone else was quicker. What they decided is shown, and deciding now replaces it knowingly.
