@@ -73,6 +73,7 @@ CORRECT_EXAMPLES = """\
 examples:
   labelmend correct table.csv --labels species --id name --out run/
   labelmend correct table.csv --labels species --trusted checked --out run/
+  labelmend correct table.csv --labels species --trusted-from run/ --out run2/
   labelmend correct data.npz --labels y --missing -1 --out run/
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
   labelmend correct photos/ --out run/
@@ -211,6 +212,13 @@ def _add_data_options(group: Any) -> None:
     )
     group.add_argument("--id", metavar="COLUMN", help="column that names the rows")
     group.add_argument("--trusted", metavar="COLUMN", help="column that marks labels known to be right (yes/no, 1/0)")
+    group.add_argument(
+        "--trusted-from",
+        metavar="RUN",
+        type=Path,
+        help="trust what a person decided in the review of this run; samples are matched by their ids",
+    )
+    group.set_defaults(trusted_until=None)  # the last decision that counts, noted for --resume
     group.add_argument("--ignore", metavar="COLUMN", action="append", default=[], help="leave a column out; repeatable")
     group.add_argument("--features", metavar="ARRAY", help="feature array of an .npz, if it is not clear which")
     group.add_argument("--missing", metavar="VALUE", help="label that means there is none, such as -1")

@@ -3,10 +3,11 @@
     labels.csv         id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order;
                        a missing given label is empty, and so is the runner-up of a picture that could not be read
     unreadable.csv     id, reason: the pictures that could not be read; only where there are some
-    labels.parquet     the same, where pyarrow is installed; a missing given label is null
+    labels.parquet     labels.csv once more, where pyarrow is installed; a missing given label is null
     review.sqlite      what a person decided (`labelmend review`), see review/decisions.py; only where someone did
     reviewed.npz       the decisions merged into the labels (`labelmend apply`), see reviewed.py; then labels.csv and
-                       labels.parquet hold the merged labels, and labels_before_review.csv what the run had said
+                       labels.parquet hold the merged labels
+    labels_before_review.csv  labels.csv as the run itself wrote it; only where a review was applied
     codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label)
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
@@ -15,8 +16,10 @@
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data
     source.json        where the data came from and how they were read, to show them again; not in format 2
-    model.safetensors  weights of the classifier; model.json says which net it is, and for embedded pictures which
-                       backbone comes before it, whose weights are not here
+    model.safetensors  weights of the classifier
+    model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not
+                       here
+    README.md          this list and what to type next, made from here: see run_readme.py
 
 Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
 and so do ids. Labels come back as a numpy array, whatever their container was.
@@ -36,9 +39,10 @@ import os
 import platform
 import secrets
 import shutil
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from importlib import metadata, util
 from pathlib import Path
@@ -56,6 +60,7 @@ from labelmend.records import CorrectionRecord, RoundRecord
 from labelmend.result import STATUS_TYPE, Correction, plain_value
 from labelmend.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
+from labelmend.run_readme import README, run_readme
 from labelmend.source import source_from
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
@@ -76,6 +81,9 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
     try:
         partial.mkdir()
         _write_all(result, partial)
+        there = {README, *(written.name for written in partial.iterdir())}
+        readme = run_readme(result, target.name, __doc__ or "", there)
+        (partial / README).write_text(readme, encoding="utf-8", errors="backslashreplace")
         flush(partial)
         _put_in_place(partial, target)
     finally:
@@ -131,9 +139,26 @@ def refuse_existing(path: Path, force: bool) -> None:
             raise RunFolderError(f"the output folder must not exist. {path} does; choose another name or use --force.")
         if not _is_replaceable(path):
             raise RunFolderError(f"--force replaces run folders only. {path} is not one; choose another name.")
+        if holds_decisions(path):
+            raise RunFolderError(
+                f"--force does not delete what a person decided. {path} holds a review; choose another name, or remove "
+                "its review.sqlite."
+            )
     above = next(folder for folder in path.resolve().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise RunFolderError(f"the output folder must be in a folder one can write to. {above} is not one.")
+
+
+def holds_decisions(folder: Path) -> bool:
+    """Whether a person has decided anything about this run; a file that cannot be read may well hold some."""
+    path = folder / "review.sqlite"
+    if not path.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(path)) as base:
+            return bool(base.execute("SELECT 1 FROM log LIMIT 1").fetchone())
+    except sqlite3.Error:
+        return True
 
 
 def versions() -> dict[str, str]:

@@ -5,7 +5,7 @@ Knows ids and labels; matches them by id. What was skipped or could not be told 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,9 @@ def read_decided(run: Path, until: int | None = None) -> Decided:
     standing = read_log(run / FILE, Subject.of(result), until)
     places = np.flatnonzero(standing.state == DECIDED)
     if not len(places):
-        raise DataError(f"--trusted-from needs decisions. There are none in {run}; make some with: labelmend review {run}")
+        raise DataError(
+            f"--trusted-from needs decisions. There are none in {run}; make some with: labelmend review {run}"
+        )
     return Decided(
         run,
         [as_text(name) for name in result.ids[places]],
@@ -49,7 +51,7 @@ def read_decided(run: Path, until: int | None = None) -> Decided:
 
 
 def merge_decided(
-    decided: Decided, ids: Sequence[Any] | None, labels: Any, trusted: NDArray[np.bool_] | None
+    decided: Decided, ids: Iterable[Any] | None, labels: Any, trusted: NDArray[np.bool_] | None
 ) -> tuple[NDArray[Any], NDArray[np.bool_], list[str]]:
     """(labels, trusted marks, notes) with the decisions in their places; the arguments stay as they are."""
     values = objects(list(labels))
@@ -70,15 +72,20 @@ def merge_decided(
     for place, entry in found:
         label = decided.labels[entry]
         values[place], marks[place] = spelled.get(as_text(label), label), True
-    return values, marks, notes
+    return _of_kind(labels, values), marks, notes
+
+
+def _of_kind(labels: Any, values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers and texts as an array of their own kind, where they came as one."""
+    return np.array(values.tolist()) if getattr(labels, "dtype", np.dtype(object)).kind in "iubU" else values
 
 
 def _compare(decided: Decided, values: NDArray[Any], found: list[tuple[int, int]]) -> list[str]:
     """Refuse another data set under the same ids; a note where a few of the given labels differ."""
-    changed = sum(
-        _spelled(values[place]) not in (_spelled(decided.given[entry]), _spelled(decided.labels[entry]))
-        for place, entry in found
-    )
+    changed = 0
+    for place, entry in found:
+        expected = {_spelled(decided.given[entry]), _spelled(decided.labels[entry])}
+        changed += decided.given[entry] is not None and _spelled(values[place]) not in expected
     if changed > DIFFERENT * len(found):
         raise DataError(
             f"the data must be those of {decided.run}. {changed:,} of {len(found):,} samples decided there have other "
