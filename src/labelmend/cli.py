@@ -35,6 +35,8 @@ examples:
       correct its labels
   labelmend correct photos/ --out run/
       correct pictures in class folders
+  labelmend report run/
+      see what happened, on one page
   labelmend review run/
       look at the doubtful ones and decide them; labelmend apply run/ merges
   labelmend correct --help
@@ -80,6 +82,14 @@ examples:
   labelmend correct photos.csv --labels species --mode train --out run/
   labelmend correct photos/ --out run/ --time-limit 2h
   labelmend correct --resume run/
+"""
+REPORT = """\
+Write one HTML file about a run: what changed, how wrong the labels of each
+class are, a map of the samples, those worth a look, and how it was made.
+
+It opens without a network and holds all it shows, small pictures included.
+`correct` writes it already; do it again when data have moved, or decisions
+were applied.
 """
 EXPORT_MODEL = """\
 Write the classifier of a run as one ONNX file.
@@ -168,6 +178,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_demo(verbs)
     _add_correct(verbs)
+    _add_report(verbs)
     _add_review(verbs)
     _add_apply(verbs)
     _add_export_model(verbs)
@@ -274,6 +285,20 @@ def _add_output_options(group: Any) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress, only the summary")
 
 
+def _add_report(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "report",
+        help="show a run on one page that opens anywhere",
+        description=REPORT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--out", type=Path, metavar="FILE", help="file to write (default report.html in RUN)")
+    verb.add_argument("--data", type=Path, metavar="PATH", help="where the pictures or the table are, if they moved")
+    verb.add_argument("--force", action="store_true", help="replace FILE if there is one")
+    verb.set_defaults(run=run_report, verb=verb)
+
+
 def _add_review(verbs: Any) -> None:
     verb = verbs.add_parser(
         "review",
@@ -362,6 +387,13 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
     from labelmend.benchmarks.command import main as benchmark
 
     return benchmark(arguments.name, arguments.rest)
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    from labelmend.report.write import report_command
+
+    print(report_command(arguments.folder, arguments.out, arguments.data, arguments.force))
+    return OK
 
 
 def run_review(arguments: argparse.Namespace) -> int:

@@ -27,6 +27,8 @@ from labelmend.estimate import estimate
 from labelmend.image_plan import plan
 from labelmend.images import choose, correct_images
 from labelmend.job import Job, read_job, refuse_unfinished, running
+from labelmend.repeat import command_text
+from labelmend.report.write import with_report
 from labelmend.result import Correction
 from labelmend.review.trusted import Decided, merge_decided, read_decided
 from labelmend.run_folder import CONFIG, load, refuse_existing
@@ -89,7 +91,9 @@ def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeL
         every = CHECKPOINT_SECONDS if arguments.checkpoint_every is None else arguments.checkpoint_every
         how = {"checkpoints": checkpoints, "checkpoint_every": every, "time_limit": limit}
         result = _with_progress(partial(correct, **how), line)
+        result = dataclasses.replace(result, repeat=command_text(job.options, parameters, arguments.out))
         result.save(arguments.out, force=arguments.force)
+        result = with_report(result, arguments.out)
     _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 

@@ -33,6 +33,14 @@ class ConfusedPair:
 
 
 @dataclass(frozen=True)
+class SampleMap:
+    """Some of the samples on a plane, near ones near."""
+
+    indices: NDArray[np.int64]  # their positions among the samples, ascending
+    positions: NDArray[np.float32]  # (n, 2), from 0 to 1
+
+
+@dataclass(frozen=True)
 class Correction:
     """What `correct` and `correct_images` return. Arrays run along the samples in the order they came.
 
@@ -60,6 +68,9 @@ class Correction:
     duplicates: list[list[int]] = field(default_factory=list)  # identical rows with different labels
     warnings: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)  # id of a picture -> why it could not be read
+    map: SampleMap | None = None  # None: of a run that drew none
+    versions: dict[str, str] = field(default_factory=dict)  # of what made the result
+    repeat: str = ""  # the command or call that gives it again; "": not recorded
     source: Source | None = None  # where the data came from; None in run folders of format 2
 
     def __len__(self) -> int:
@@ -117,6 +128,12 @@ class Correction:
         from labelmend.run_folder import save
 
         return save(self, Path(path), force)
+
+    def report(self, path: str | Path, data: str | Path | None = None, force: bool = False) -> Path:
+        """Write one HTML file that shows what happened; `data`: where pictures or rows are now, if they have moved."""
+        from labelmend.report.write import write_report
+
+        return write_report(self, Path(path), data=None if data is None else Path(data), force=force)
 
 
 def plain_value(value: Any) -> Any:

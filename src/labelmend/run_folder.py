@@ -12,9 +12,12 @@
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
     transition.npz     transition: P(given | true), rows and columns in the order of the classes
+    map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
-    config.json        what this folder is, format version, parameters, versions, fingerprint of the data
+    config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
+                       command or call that made it
+    report.html        what happened, for people; written by `correct` and `report`, read by nobody here
     source.json        where the data came from and how they were read, to show them again; not in format 2
     model.safetensors  weights of the classifier
     model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not
@@ -57,16 +60,24 @@ from labelmend.data.labels import Labels
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
+<<<<<<< HEAD
 from labelmend.result import STATUS_TYPE, Correction, plain_value
 from labelmend.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
 from labelmend.run_readme import README, run_readme
+=======
+from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
+>>>>>>> report
 from labelmend.source import source_from
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
 READABLE_VERSIONS = (2, FORMAT_VERSION)
+<<<<<<< HEAD
 UNREADABLE_FILE, CONFIG, SOURCE = "unreadable.csv", "config.json", "source.json"
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
+=======
+UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
+>>>>>>> report
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
@@ -199,8 +210,9 @@ def _write_all(result: Correction, folder: Path) -> None:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "parameters": dataclasses.asdict(result.config),
-        "versions": versions(),
+        "versions": result.versions or versions(),
         "fingerprint": result.fingerprint,
+        "repeat": result.repeat,
     }
     _write_json(folder / CONFIG, config)
     if result.source is not None:
@@ -239,6 +251,8 @@ def _write_arrays(result: Correction, folder: Path) -> None:
     )
     np.savez_compressed(folder / "neighbors.npz", indices=result.neighbors)
     np.savez_compressed(folder / "transition.npz", transition=result.transition)
+    if result.map is not None:
+        np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
 
 
 def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
@@ -336,8 +350,21 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         duplicates=summary["duplicates"],
         warnings=summary["warnings"],
         unreadable={row["id"]: row["reason"] for row in unreadable},
+        map=_read_map(folder / MAP, len(table)),
+        versions=config.get("versions", {}),
+        repeat=config.get("repeat", ""),
         source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
     )
+
+
+def _read_map(path: Path, n: int) -> SampleMap | None:
+    if not path.exists():
+        return None
+    arrays = _read_arrays(path)
+    indices, positions = arrays["indices"], arrays["positions"]
+    if positions.shape != (len(indices), 2) or (len(indices) and not 0 <= indices.min() <= indices.max() < n):
+        raise ValueError(f"{path.name} is not a map of {n} samples")
+    return SampleMap(indices, positions)
 
 
 def as_round(record: dict[str, Any]) -> RoundRecord:

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from labelmend.records import GOING_ON, RoundRecord
 
 SELDOM = ("reviewed", "filled in", "could not be read")  # said only where there are such
-OUTSIDE = ("warm-up", "decide", "fine-tune")  # stages that belong to no round
+OUTSIDE = ("warm-up", "decide", "fine-tune", "map")  # stages that belong to no round
 LONGEST_NAME = 40  # characters of a class that are shown
 
 
@@ -109,8 +109,17 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:
-        lines += ["", f"corrected labels  {folder / 'labels.csv'}", f"the whole run     {folder}{os.sep}"]
+        lines += [
+            "",
+            f"corrected labels  {folder / 'labels.csv'}",
+            *_report_line(folder),
+            f"the whole run     {folder}{os.sep}",
+        ]
     return lines
+
+
+def _report_line(folder: Path) -> list[str]:
+    return [f"the report        {folder / 'report.html'}"] if (folder / "report.html").exists() else []
 
 
 def _where_reasons(folder: Path | None) -> str:
