@@ -60,24 +60,16 @@ from labelmend.data.labels import Labels
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
-<<<<<<< HEAD
-from labelmend.result import STATUS_TYPE, Correction, plain_value
+from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
 from labelmend.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
 from labelmend.run_readme import README, run_readme
-=======
-from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
->>>>>>> report
 from labelmend.source import source_from
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
 READABLE_VERSIONS = (2, FORMAT_VERSION)
-<<<<<<< HEAD
-UNREADABLE_FILE, CONFIG, SOURCE = "unreadable.csv", "config.json", "source.json"
-LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
-=======
 UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
->>>>>>> report
+LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
