@@ -41,6 +41,7 @@ from labelmend.nets.preact_resnet import PreActResNet
 from labelmend.nets.pretrained import LITE0, load_backbone
 from labelmend.nets.resnet import ResNet50
 from labelmend.nets.weights import load_weights, read_weights
+from labelmend.repeat import call_text
 from labelmend.result import Correction
 from labelmend.source import source_of_pictures
 from labelmend.time_limit import read_limit
@@ -114,7 +115,11 @@ def correct_images(
         solution = api.solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
     result = api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
-    return replace(result, source=replace(origin, missing=None if missing is None else str(missing)))
+    named = {"mode": mode, "backbone": backbone, "size": size, "labels": labels, "ids": ids, "trusted": trusted}
+    named |= {"missing": missing, "preset": preset, "net": net, **parameters}
+    given_as = {"source": source} if y is None else {"source": source, "y": y}
+    origin = replace(origin, missing=None if missing is None else str(missing))
+    return replace(result, source=origin, repeat=call_text("correct_images", given_as, named))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from labelmend.errors import ConfigError
 from labelmend.export.formats import FORMATS, check_options, default_target, export, find_format
 from labelmend.export.handover import Options
 from labelmend.export.undo import Columns, undo
-from labelmend.run_folder import load
+from labelmend.run_folder import load_labels
 from labelmend.terminal import printable
 
 
@@ -26,7 +26,7 @@ def export_command(arguments: argparse.Namespace) -> None:
     options = Options(arguments.review, arguments.link, arguments.with_data, arguments.data)
     check_options(chosen, options)  # what is wrong here is told before the run is read
     target = arguments.out or default_target(arguments.folder, chosen)
-    result = load(arguments.folder)
+    result = load_labels(arguments.folder)
     done = export(result, chosen.name, target, arguments.force, options, arguments.folder)
     if arguments.json:
         print(json.dumps({"out": str(done.path), "to": chosen.name, "samples": len(result), "notes": done.notes}))
