@@ -5,6 +5,7 @@ Knows numpy arrays; does not know how they were made. Saving and loading is `run
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
 from labelmend.source import Source
 
-UNREADABLE = "unreadable"
+UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
 
 
@@ -48,7 +49,7 @@ class Correction:
     """
 
     labels: Any  # corrected labels, in the container of the given ones
-    status: NDArray[np.str_]  # kept | corrected | review | filled | unreadable
+    status: NDArray[np.str_]  # kept | corrected | review | filled | unreadable | reviewed
     confidence: NDArray[np.float32]  # posterior probability of the label
     certainty: NDArray[np.float32]  # omega of the last vote, 0..1
     runner_up: NDArray[Any]  # second most probable class
@@ -112,6 +113,7 @@ class Correction:
             "kept": self.count("kept"),
             "corrected": self.count("corrected"),
             "review": self.count("review"),
+            "reviewed": self.count(REVIEWED),
             "filled": self.count("filled"),
             "unreadable": self.count(UNREADABLE),
             "confused_pairs": [
@@ -133,6 +135,31 @@ class Correction:
         from labelmend.report.write import write_report
 
         return write_report(self, Path(path), data=None if data is None else Path(data), force=force)
+
+    def export(
+        self,
+        to: str,
+        path: str | Path,
+        *,
+        review: str = "corrected",
+        link: bool = False,
+        with_data: bool = False,
+        data: str | Path | None = None,
+        force: bool = False,
+    ) -> Path:
+        """Hand the labels over in a format of `labelmend export --list`; what is there is replaced only with `force`.
+
+        review: the doubtful ones as decided, or "given": as they were. link: pictures by link instead of copies.
+        with_data: your own table around the labels. data: where the data are now, if they have moved.
+        """
+        from labelmend.export.formats import export
+        from labelmend.export.handover import Options
+
+        options = Options(review, link, with_data, None if data is None else Path(data))
+        done = export(self, to, Path(path), force, options)
+        for note in done.notes:
+            warnings.warn(note, LabelmendWarning, stacklevel=2)
+        return done.path
 
 
 def plain_value(value: Any) -> Any:

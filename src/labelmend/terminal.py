@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from labelmend.records import GOING_ON, RoundRecord
 
-SELDOM = ("filled in", "could not be read")  # said only where there are such
+SELDOM = ("reviewed", "filled in", "could not be read")  # said only where there are such
 OUTSIDE = ("warm-up", "decide", "fine-tune", "map")  # stages that belong to no round
 LONGEST_NAME = 40  # characters of a class that are shown
 
@@ -95,6 +95,7 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
         ("estimated wrong labels", summary["estimated_wrong"], f"{summary['noise_rate']:.1%} of the labels"),
         ("corrected", summary["corrected"], f"{_share(summary['corrected'], labelled)} of the labels"),
         ("for review", summary["review"], "doubtful, look at these first"),
+        ("reviewed", summary["reviewed"], "decided by a person"),
         ("kept", summary["kept"], ""),
         ("filled in", summary["filled"], "had no label"),
         ("could not be read", summary["unreadable"], _where_reasons(folder)),
