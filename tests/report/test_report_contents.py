@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from result_by_hand import Painted, Rows, round_record
 
 from labelmend.originals import Originals
-from labelmend.report.contents import STATUSES, class_noise, flow, make_contents, numbers, sentence, shown_rounds
+from labelmend.report.classes import class_noise, flow
+from labelmend.report.contents import STATUSES, make_contents, numbers, sentence, shown_rounds
 from labelmend.report.making import REST
 from labelmend.result import STATUS_TYPE, SampleMap
 

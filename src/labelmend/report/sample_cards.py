@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from labelmend.page.html import Html, data_uri, element, together
+from labelmend.report.blocks import table
 from labelmend.report.samples import Sample
-from labelmend.report.tables import table
 from labelmend.report.wording import class_name, shortened
 
 
