@@ -23,7 +23,7 @@ def flow(contents: Contents) -> Html:
     about = contents.flow
     meaning = (
         "Each row is a class as it was given, each column what its labels became. Off the diagonal are changed labels; "
-        "darker is a larger share of its row."
+        "the stronger the colour, the larger the share of the row."
     )
     if not about.changes:
         return section("flow", "Given to corrected", "", element("p", NOTHING_CHANGED))

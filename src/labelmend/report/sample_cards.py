@@ -42,13 +42,20 @@ def _picture(sample: Sample) -> Html:
 
 
 def _labels(sample: Sample) -> Html:
-    return element("span", _change(sample), " ", element("span", f"{sample.confidence:.0%}", class_="quiet"))
+    share = element("span", f"{sample.confidence:.0%}{_or(sample)}", class_="quiet")
+    return element("span", _change(sample), " ", share)
 
 
 def _change(sample: Sample) -> Html:
     given = "no label" if sample.given is None else class_name(sample.given)
     changed = sample.given != sample.corrected
     return together(given, " → " if changed else None, element("b", class_name(sample.corrected)) if changed else None)
+
+
+def _or(sample: Sample) -> str:
+    """The second class where it was hard to decide, unless it is named anyhow."""
+    hard = sample.status == "review" and sample.runner_up not in (None, sample.given)
+    return f", or {class_name(str(sample.runner_up))}" if hard else ""
 
 
 def _support(sample: Sample) -> Html:
@@ -87,7 +94,7 @@ def _rows(samples: Sequence[Sample], caption: str) -> Html:
             element(
                 "tr",
                 element("th", shortened(sample.id, 40), scope="row", class_="name", title=sample.id),
-                element("td", _change(sample)),
+                element("td", _change(sample), _or(sample)),
                 element("td", f"{sample.confidence:.0%}", class_="number"),
                 *(element("td", text, class_="quiet") for text in (_votes(sample), _neighbors(sample))),
                 *(element("td", value, class_="number") for value in values),
