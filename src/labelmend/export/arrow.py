@@ -65,7 +65,7 @@ def _new_labels(
     labels, changed = handover.labels, handover.changed
     if feature is not None and feature.get("_type") == "ClassLabel" and feature.get("names"):
         code_of = {name: code for code, name in enumerate(feature["names"])}
-        labels = [code_of.get(label) for label in labels]
+        labels = [code_of.get(label, label) for label in labels]  # a run on a table of numbers knows the codes alone
     return [
         labels[sample] if sample >= 0 and changed[sample] else value
         for value, sample in zip(before, sample_of.tolist(), strict=True)

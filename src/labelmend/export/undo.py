@@ -88,7 +88,8 @@ def _undo_parquet(patch: Patch, columns: Columns, given: Path, out: Path, force:
         len(table),
         lambda other: [as_text(v) for v in table.column(other).to_pylist()],
     )
-    names = _class_names(table, name)
+    by_code = any(isinstance(change.new, int) for change in patch.changes)
+    names = {} if by_code else _class_names(table, name)
     _check(patch, row_of, lambda row: names.get(labels[row], labels[row]))
     codes = {value: code for code, value in names.items()}
     for change in patch.changes:
