@@ -1,5 +1,5 @@
 """Label Studio, COCO, FiftyOne. COCO is read by pycocotools; the others are too large to install for a test: they are
-held against their published formats, and label-studio-sdk reads its export where somebody has installed it."""
+held against their published formats, and the libraries read them where somebody has installed them."""
 
 import contextlib
 import io
@@ -149,10 +149,17 @@ def test_fiftyone_finds_every_label_and_its_picture(photos, link):
     for index, (uuid, target) in enumerate(sorted(labels["labels"].items())):
         assert labels["classes"][target["label"]] == NEW[index]
         assert target.get("confidence") == (SURE[index] if index < 7 else None)
-        about = {"id": photos.ids[index], "given": GIVEN[index] or "", "status": photos.status[index]}
+        about = {"sample": photos.ids[index], "given": GIVEN[index] or "", "status": photos.status[index]}
         assert target["attributes"] == about
         assert files[uuid].read_bytes() == Path("photos", photos.ids[index]).read_bytes()
         assert os.path.samefile(files[uuid], Path("photos", photos.ids[index])) == link
+
+
+def test_the_importer_of_fiftyone_reads_it(photos):
+    data = pytest.importorskip("fiftyone.utils.data", reason="1 GB, with a database")
+    importer = data.FiftyOneImageClassificationDatasetImporter(dataset_dir=str(photos.export("fiftyone", "out")))
+    importer.setup()
+    assert [label.label for _, _, label in importer] == NEW
 
 
 def test_fiftyone_takes_pictures_out_of_an_archive(make):

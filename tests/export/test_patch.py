@@ -131,6 +131,12 @@ def test_class_folders_are_as_they_were(photos):
         assert pictures == tree("photos")
     assert tree("sorted") == before
     assert [row["label"] for row in read_table("backTrue/labels.csv")] == [label or "" for label in GIVEN]
+    index = Path("sorted/labels.csv")
+    text = index.read_text()
+    index.write_text(text.replace("ant/0.png,", "../photos/ant/0.png,", 1))
+    with pytest.raises(DataError, match="must name files of its folder"):
+        undone("sorted", "again")
+    index.write_text(text)
     os.remove("sorted/ant/1.png")
     with pytest.raises(DataError, match=r"all pictures of the export must be there.*1\.png: there is no such file"):
         undone("sorted", "again")

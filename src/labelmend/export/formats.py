@@ -41,7 +41,7 @@ FORMATS = {
     one.name: one
     for one in (
         Format("csv", ".csv", "id, label, label_given, status, confidence", write_csv, takes=("with_data",)),
-        Format("parquet", ".parquet", "the same columns, labels in their own type", write_parquet, takes=("with_data",)),
+        Format("parquet", ".parquet", "the same, with labels in their own type", write_parquet, takes=("with_data",)),
         Format("patch", ".patch.json", "the changed labels alone, for labelmend undo", write_patch),
         Format("folders", "-folders", "pictures in class folders", write_folders, True, ("link",)),
         Format("huggingface", "-huggingface", "for datasets.load_from_disk", write_hugging_face, True, ("link",)),

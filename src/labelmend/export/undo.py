@@ -116,10 +116,18 @@ def _undo_folders(patch: Patch, given: Path, out: Path, force: bool, link: bool)
         for row in rows:
             below = folder_of[row["label"]]
             (partial / below).mkdir(exist_ok=True)
-            source = given / row["file"]
+            source = _inside(given, row["file"])
             row["file"] = os.path.join(below, inside.setdefault(below, Names()).take(source.name))
             _place(source, partial / row["file"], link)
         tables.write_rows(partial / folders.INDEX, folders.COLUMNS, ([row[c] for c in folders.COLUMNS] for row in rows))
+
+
+def _inside(folder: Path, file: str) -> Path:
+    """A file of an export; an index that somebody changed must not lead elsewhere."""
+    path = Path(os.path.normpath(folder / file))
+    if not path.is_relative_to(os.path.normpath(folder)):
+        raise DataError(f"{folder / folders.INDEX} must name files of its folder. Got {file!r}.")
+    return path
 
 
 def _place(source: Path, target: Path, link: bool) -> None:
