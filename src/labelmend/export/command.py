@@ -29,9 +29,10 @@ def export_command(arguments: argparse.Namespace) -> None:
     result = load_labels(arguments.folder)
     done = export(result, chosen.name, target, arguments.force, options, arguments.folder)
     if arguments.json:
-        print(json.dumps({"out": str(done.path), "to": chosen.name, "samples": len(result), "notes": done.notes}))
+        about = {"out": str(done.path), "to": chosen.name, "samples": len(result), "changed": done.n_changed}
+        print(json.dumps({**about, "notes": done.notes}))
         return
-    print(f"{done.path}: {len(result):,} samples, {chosen.about}")
+    print(f"{done.path}: {len(result):,} samples, {done.n_changed:,} of them with another label than given")
     for note in done.notes:
         print(f"note: {printable(note)}")
 

@@ -1,9 +1,10 @@
 """fiftyone: a folder that FiftyOne reads as `fo.types.FiftyOneImageClassificationDataset`.
 
     OUT/data/000000.png     copied, or linked with --link
-    OUT/labels.json         classes, and for each picture the class, its confidence, and as attributes id, given, status
+    OUT/labels.json         classes, and for each picture the class, its confidence, and as attributes sample (its id), given, status
 
-Checked against the published description of the format; FiftyOne itself is not needed here.
+FiftyOne itself is not needed. An attribute must not be called id, label, tags, confidence or logits: its labels have
+fields of these names.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def write_fiftyone(handover: Handover, folder: Path) -> None:
         except Unreadable as error:
             left_out.append(f"{name}: {error}")
             continue
-        about = {"id": name, "given": given[index], "status": str(handover.result.status[index])}
+        about = {"sample": name, "given": given[index], "status": str(handover.result.status[index])}
         labels[uuid] = _target(int(handover.codes[index]), handover.score(index), about)
     text = json.dumps({"classes": handover.class_names, "labels": labels}, ensure_ascii=False, indent=1)
     (folder / "labels.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")

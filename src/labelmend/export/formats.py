@@ -41,7 +41,7 @@ FORMATS = {
     one.name: one
     for one in (
         Format("csv", ".csv", "id, label, label_given, status, confidence", write_csv, takes=("with_data",)),
-        Format("parquet", ".parquet", "the same, labels in their own type", write_parquet, takes=("with_data",)),
+        Format("parquet", ".parquet", "the same, with labels in their own type", write_parquet, takes=("with_data",)),
         Format("patch", ".patch.json", "the changed labels alone, for labelmend undo", write_patch),
         Format("folders", "-folders", "pictures in class folders", write_folders, True, ("link",)),
         Format("huggingface", "-huggingface", "for datasets.load_from_disk", write_hugging_face, True, ("link",)),
@@ -56,6 +56,7 @@ FORMATS = {
 @dataclass(frozen=True)
 class Exported:
     path: Path
+    n_changed: int  # labels that are others than the given ones
     notes: list[str]
 
 
@@ -76,7 +77,7 @@ def export(
     handover = make_handover(result, run or path, path.absolute(), options)
     with whole(path, force, marker, keep) as partial, quiet():
         chosen.write(handover, partial)
-    return Exported(path, handover.notes)
+    return Exported(path, int(handover.changed.sum()), handover.notes)
 
 
 def find_format(name: str) -> Format:

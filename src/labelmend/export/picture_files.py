@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -57,16 +58,17 @@ class Names:
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
+        self.numbers: Counter[str] = Counter()  # how often a name was wanted: 100,000 may be called image.png
 
     def take(self, wanted: str) -> str:
         name = safe_name(wanted)
         stem, suffix = os.path.splitext(name)
         if suffix.lower() not in ENDINGS:
             stem, suffix = name, ""
-        number = 1
+        key = name.casefold()
         while name.casefold() in self.taken:
-            number += 1
-            name = f"{stem}-{number}{suffix}"
+            self.numbers[key] += 1
+            name = f"{stem}-{self.numbers[key] + 1}{suffix}"
         self.taken.add(name.casefold())
         return name
 

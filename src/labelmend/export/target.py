@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ def whole(target: Path, force: bool, marker: dict[str, Any] | None = None, keep:
     refuse(target, force, marker is not None, keep)
     final = target.absolute()
     partial = final.parent / f".{final.name}.{secrets.token_hex(4)}.partial"
+    made = [folder for folder in final.parents if not folder.exists()]
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         if marker is not None:
@@ -45,10 +46,18 @@ def whole(target: Path, force: bool, marker: dict[str, Any] | None = None, keep:
             raise
         raise RunFolderError(f"{target} must be writable. Got: {error.strerror or error}.") from error
     finally:
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)  # what failed, or the old export that changed places
-        else:
-            partial.unlink(missing_ok=True)
+        _clear(partial, made)
+
+
+def _clear(partial: Path, made: Sequence[Path]) -> None:
+    """Take away what failed, or the old export that changed places, and folders that were made for nothing."""
+    if partial.is_dir():
+        shutil.rmtree(partial, ignore_errors=True)
+    with suppress(OSError):
+        partial.unlink(missing_ok=True)
+    for folder in made:
+        with suppress(OSError):  # it holds the export
+            folder.rmdir()
 
 
 def refuse(target: Path, force: bool, folder: bool, keep: Sequence[Path] = ()) -> None:

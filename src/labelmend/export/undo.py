@@ -88,7 +88,8 @@ def _undo_parquet(patch: Patch, columns: Columns, given: Path, out: Path, force:
         len(table),
         lambda other: [as_text(v) for v in table.column(other).to_pylist()],
     )
-    names = _class_names(table, name)
+    by_code = any(isinstance(change.new, int) for change in patch.changes)
+    names = {} if by_code else _class_names(table, name)
     _check(patch, row_of, lambda row: names.get(labels[row], labels[row]))
     codes = {value: code for code, value in names.items()}
     for change in patch.changes:
@@ -115,10 +116,18 @@ def _undo_folders(patch: Patch, given: Path, out: Path, force: bool, link: bool)
         for row in rows:
             below = folder_of[row["label"]]
             (partial / below).mkdir(exist_ok=True)
-            source = given / row["file"]
+            source = _inside(given, row["file"])
             row["file"] = os.path.join(below, inside.setdefault(below, Names()).take(source.name))
             _place(source, partial / row["file"], link)
         tables.write_rows(partial / folders.INDEX, folders.COLUMNS, ([row[c] for c in folders.COLUMNS] for row in rows))
+
+
+def _inside(folder: Path, file: str) -> Path:
+    """A file of an export; an index that somebody changed must not lead elsewhere."""
+    path = Path(os.path.normpath(folder / file))
+    if not path.is_relative_to(os.path.normpath(folder)):
+        raise DataError(f"{folder / folders.INDEX} must name files of its folder. Got {file!r}.")
+    return path
 
 
 def _place(source: Path, target: Path, link: bool) -> None:
