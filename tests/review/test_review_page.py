@@ -82,7 +82,8 @@ def test_the_sample_is_shown_with_all_its_evidence(opened, run):
     expect(facts.locator(".reasons")).to_contain_text("below 85 % a person should look")
     expect(page.locator(".neighbors li")).to_have_count(4)
     expect(page.locator("figcaption")).to_have_text(result.ids[1])
-    page.wait_for_function("[...document.querySelectorAll('#single img')].every(i => i.complete && i.naturalWidth)")
+    loaded = "() => [...document.querySelectorAll('#single img')].every((i) => i.complete && i.naturalWidth)"
+    page.wait_for_function(loaded)
     assert page.locator("#single img").count() == 5
 
 
