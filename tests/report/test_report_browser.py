@@ -103,6 +103,18 @@ def test_the_arrow_keys_walk_through_the_points_those_that_matter_first(page, pa
     assert page.is_hidden("#card")
 
 
+def test_what_the_keys_show_is_in_sight(page, pages):
+    page.set_viewport_size({"width": 900, "height": 300})
+    opened(page, pages["rows"])
+    page.focus("#plane")
+    for _ in range(8):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function(
+            "() => { const box = document.getElementById('card').getBoundingClientRect();"
+            " return box.top >= -1 && box.bottom <= innerHeight + 1; }"
+        )
+
+
 def test_the_pointer_tells_about_the_sample_beneath_it(page, pages):
     opened(page, pages["rows"])
     page.locator("#plane circle").nth(3).hover()

@@ -156,6 +156,12 @@ def test_points_of_a_map_that_is_a_part_name_their_own_samples():
     assert found.n_samples == 8
 
 
+def test_pictures_that_could_not_be_read_are_not_missed_on_the_map():
+    status = np.array(["unreadable", *by_hand.STATUS[1:]], dtype=STATUS_TYPE)
+    readable = SampleMap(np.arange(1, 8), np.zeros((7, 2), np.float32))
+    assert contents(status=status, map=readable).map.n_samples == 7
+
+
 def test_no_map_is_no_map():
     assert contents(map=None).map is None
 

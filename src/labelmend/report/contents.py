@@ -65,7 +65,7 @@ class MapContents:
     ids: tuple[str, ...]
     rows: tuple[str, ...]  # a few cells of each, in words; none for pictures
     atlas: Atlas | None
-    n_samples: int  # of the whole run
+    n_samples: int  # of the whole run that could be read
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _map(result: Correction, originals: Originals, describe: Describer) -> MapCo
         ids=tuple(str(name) for name in result.ids[indices].tolist()),
         rows=_few_cells(describe, indices) if originals.kind == "rows" else (),
         atlas=make_atlas(originals, indices) if originals.kind == "pictures" else None,
-        n_samples=len(result),
+        n_samples=len(result) - result.count(UNREADABLE),
     )
 
 

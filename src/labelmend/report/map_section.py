@@ -92,7 +92,7 @@ def _words(data: MapContents) -> Html:
     ]
     n = len(data.ids)
     if n == data.n_samples:
-        said = f"All {n:,} samples."
+        said = f"All {n:,} samples that could be read."
     else:
         said = (
             f"{n:,} of {data.n_samples:,} samples, drawn by lot from every class; those that were corrected or are "
