@@ -5,31 +5,12 @@ import shutil
 import subprocess
 import sys
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = ["--disable-dev-shm-usage", "--disable-gpu", "--disable-extensions", "--no-first-run"]
+from labelmend.benchmarks.chromium import find_chromium
+
 MISSING = (
     "the browser tests need Chromium, and there is none (chromium, chromium-browser, google-chrome, or playwright's). "
     "Install it with: apt-get install chromium, or: playwright install chromium"
 )
-
-
-def find_chromium():
-    """Path of a Chromium of the system or of playwright; None if there is neither."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    return found or playwrights_own()
-
-
-def playwrights_own():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        path = driver.chromium.executable_path
-    return path if os.path.exists(path) else None
-
-
-def launch_arguments():
-    """As root, as in most containers, Chromium starts without its sandbox only."""
-    return [*ARGUMENTS, "--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else ARGUMENTS
 
 
 def get_chromium():

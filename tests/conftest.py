@@ -7,7 +7,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from chromium import MISSING, find_chromium, launch_arguments
+from chromium import MISSING
+from labelmend.benchmarks.chromium import find_chromium, launch_arguments
 
 settings.register_profile("labelmend", deadline=None, max_examples=50)
 settings.load_profile("labelmend")

@@ -3,6 +3,7 @@ import os
 import pytest
 
 import chromium
+from labelmend.benchmarks.chromium import launch_arguments
 
 
 def test_the_page_renders_and_collects_errors_and_requests(page):
@@ -52,6 +53,6 @@ def test_what_is_installed_is_looked_for_again(monkeypatch):
 
 def test_the_sandbox_is_left_out_for_root_only(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "--no-sandbox" in chromium.launch_arguments()
+    assert "--no-sandbox" in launch_arguments()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "--no-sandbox" not in chromium.launch_arguments()
+    assert "--no-sandbox" not in launch_arguments()

@@ -119,7 +119,11 @@
   plane.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (event.key === "Escape") show(-1);
-    else if (step) { event.preventDefault(); show(walk(step)); }
+    else if (step) {
+      event.preventDefault();
+      show(walk(step));
+      card.scrollIntoView({ block: "nearest" });
+    }
   });
   document.querySelectorAll("input[name=colour]").forEach((choice) =>
     choice.addEventListener("change", () => { colour = choice.value; paint(); }));
