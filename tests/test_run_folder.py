@@ -75,7 +75,7 @@ def array_of(values, dtype=object):
 def test_the_folder_holds_the_files_of_the_docstring_and_no_others(saved):
     told = set(re.findall(r"^    (\w+\.\w+)", run_folder.__doc__, re.MULTILINE)) | {"model.json"}
     told.remove("unreadable.csv")  # there are no pictures here
-    told -= {"report.html", "review.sqlite", "reviewed.npz", "labels_before_review.csv"}  # made later
+    told -= {"report.html", "review.sqlite", "reviewed.npz", "labels_before_review.csv"}  # those come later
     assert {path.name for path in saved.iterdir()} == told
 
 
@@ -355,7 +355,7 @@ def fail_at(monkeypatch, place, error):
         "json": (run_folder, "_write_json"),
         "model": (type(tiny_result().model), "save"),
         "flush": (os, "fsync"),
-        "rename": (run_folder, "_put_in_place"),
+        "rename": (run_folder, "put_in_place"),
     }[place]
     monkeypatch.setattr(owner, name, fail)
 
@@ -388,7 +388,7 @@ result.save(folder, force=True)
 """
 
 
-@pytest.mark.parametrize(("place", "is_new"), [("_write_json", False), ("_put_in_place", False), ("rmtree", True)])
+@pytest.mark.parametrize(("place", "is_new"), [("_write_json", False), ("put_in_place", False), ("rmtree", True)])
 def test_a_kill_finds_a_whole_run_in_place_and_the_next_run_works(saved, place, is_new):
     killed = subprocess.run([sys.executable, "-c", KILLED, saved, place], check=False)
     assert killed.returncode == -signal.SIGKILL

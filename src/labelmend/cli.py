@@ -39,6 +39,8 @@ examples:
       see what happened, on one page
   labelmend review run/
       look at the doubtful ones and decide them; labelmend apply run/ merges
+  labelmend export run/ --to csv --with-data
+      the same table with the labels mended; --list names other formats
   labelmend correct --help
       all that can be set
 
@@ -116,6 +118,29 @@ reviewed and confidence 1. What could not be told stays for review. What the
 run itself had said stays in the folder, in labels_before_review.csv. May be
 repeated, also after further decisions.
 """
+EXPORT = """\
+Hand the labels of a run over to what comes next. `labelmend export --list`
+names the formats. The data of the run are only read, and the target is new:
+it takes its name once it is whole. Without --out it lies beside the run.
+"""
+EXPORT_EXAMPLES = """\
+examples:
+  labelmend export run/ --to csv --out labels.csv
+  labelmend export run/ --to csv --with-data --out table_mended.csv
+  labelmend export run/ --to folders --out sorted/ --link
+  labelmend export run/ --to huggingface --review given
+  labelmend export run/ --to patch --out run.patch.json
+  labelmend undo run.patch.json --in table_mended.csv --out table_again.csv
+
+Cells are written as they are, also where they begin with = + - or @: import
+such a .csv as text if you open it in a spreadsheet.
+"""
+UNDO = """\
+Take the changes of a patch back: in a .csv or .parquet that holds the new
+labels, or in class folders that `labelmend export --to folders` made. All of
+them or none: samples that have another label now are named, and nothing is
+written. The input is only read.
+"""
 # The parameters of RunConfig in sections; a section begins at the field named here.
 SECTIONS = {
     "preset": "parameters of the method",
@@ -181,6 +206,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_report(verbs)
     _add_review(verbs)
     _add_apply(verbs)
+    _add_export(verbs)
+    _add_undo(verbs)
     _add_export_model(verbs)
     _add_benchmark(verbs)
     return parser
@@ -330,6 +357,54 @@ def _add_apply(verbs: Any) -> None:
     verb.set_defaults(run=run_apply, verb=verb)
 
 
+def _add_export(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "export",
+        help="hand the labels over: tables, class folders, Hugging Face, Label Studio, COCO, FiftyOne, cleanlab",
+        usage="labelmend export RUN --to FORMAT [--out PATH] [option ...] | --list",
+        description=EXPORT,
+        epilog=EXPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, nargs="?", help="run folder")
+    verb.add_argument("--to", metavar="FORMAT", help="one of those that --list names")
+    verb.add_argument("--list", action="store_true", help="name the formats")
+    verb.add_argument("--out", type=Path, metavar="PATH", help="file or folder to create")
+    verb.add_argument("--force", action="store_true", help="replace the file, or the folder of an earlier export")
+    verb.add_argument(
+        "--review",
+        default="corrected",
+        choices=("corrected", "given"),
+        help="doubtful labels as labelmend would have them, or as they were given (default corrected)",
+    )
+    verb.add_argument("--with-data", action="store_true", help="csv, parquet: your own table around the labels")
+    verb.add_argument("--link", action="store_true", help="pictures by link instead of copies")
+    verb.add_argument("--data", type=Path, metavar="PATH", help="where the data are now, if they have moved")
+    verb.add_argument("--json", action="store_true", help="print what was written as JSON")
+    verb.set_defaults(run=run_export, verb=verb)
+
+
+def _add_undo(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "undo",
+        help="take the changes of a patch back",
+        description=UNDO,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verb.add_argument("patch", metavar="PATCH", type=Path, help="file written by labelmend export RUN --to patch")
+    verb.add_argument(
+        "--in", dest="given", required=True, type=Path, metavar="PATH", help=".csv, .parquet or class folders"
+    )
+    verb.add_argument("--out", required=True, type=Path, metavar="PATH", help="file or folder to create")
+    verb.add_argument("--force", action="store_true", help="replace the file, or the folder of an earlier export")
+    verb.add_argument("--labels", metavar="COLUMN", help="label column, if it is another than the run's")
+    verb.add_argument("--id", metavar="COLUMN", help="column that names the samples, if it is another than the run's")
+    verb.add_argument("--link", action="store_true", help="class folders: pictures by link instead of copies")
+    verb.set_defaults(run=run_undo, verb=verb)
+
+
 def _add_export_model(verbs: Any) -> None:
     verb = verbs.add_parser(
         "export-model",
@@ -418,6 +493,20 @@ def run_apply(arguments: argparse.Namespace) -> int:
         print(json.dumps({**dataclasses.asdict(merge), "dry_run": arguments.dry_run}))
     else:
         print("\n".join(merge_lines(merge, arguments.folder, arguments.dry_run)))
+    return OK
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    from labelmend.export.command import export_command
+
+    export_command(arguments)
+    return OK
+
+
+def run_undo(arguments: argparse.Namespace) -> int:
+    from labelmend.export.command import undo_command
+
+    undo_command(arguments)
     return OK
 
 

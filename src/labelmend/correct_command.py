@@ -116,7 +116,7 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..
     if arguments.dry_run:
         _dry_run(table, missing, parameters, arguments.json)
         return None
-    source = table_source(arguments.data, *how_read)
+    source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
 
     def correct(**how: Any) -> Correction:
         result = api.correct(
@@ -141,6 +141,7 @@ def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable
         _dry_run_pictures(pictures, missing, named, parameters, arguments.json)
         return None
     source = picture_source(arguments.data, arguments.labels, arguments.id, arguments.trusted)
+    source = dataclasses.replace(source, missing=arguments.missing)
 
     def correct(**how: Any) -> Correction:
         result = correct_images(pictures, missing=missing, **named, **how, **parameters)

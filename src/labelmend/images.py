@@ -118,6 +118,7 @@ def correct_images(
     named = {"mode": mode, "backbone": backbone, "size": size, "labels": labels, "ids": ids, "trusted": trusted}
     named |= {"missing": missing, "preset": preset, "net": net, **parameters}
     given_as = {"source": source} if y is None else {"source": source, "y": y}
+    origin = replace(origin, missing=None if missing is None else str(missing))
     return replace(result, source=origin, repeat=call_text("correct_images", given_as, named))
 
 

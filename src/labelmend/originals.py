@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from labelmend.data.picture_pixels import Unreadable, read_picture, require_pillow
 from labelmend.data.picture_set import Pictures, row_numbers
+from labelmend.data.picture_set import Source as PictureSource
 from labelmend.data.pictures import find_pictures
 from labelmend.data.table_rows import Rows, open_rows
 from labelmend.errors import DataError, LabelmendError
@@ -43,8 +44,9 @@ class Originals:
 
     kind = "none"  # "pictures" | "rows" | "none"
 
-    def __init__(self, reason: str = "") -> None:
+    def __init__(self, reason: str = "", at: Path | None = None) -> None:
         self.reason = reason  # why there is nothing, or what is missing; "": all is as it was
+        self.at = at  # the file or folder that was found
 
     def picture(self, index: int, side: int | None = None) -> Image.Image | None:
         """Upright, RGB; None if it cannot be read (any more). A `side` that suffices makes large JPEGs quicker."""
@@ -62,29 +64,32 @@ class Originals:
 class OriginalPictures(Originals):
     kind = "pictures"
 
-    def __init__(self, pictures: Pictures, places: NDArray[np.int64], reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, pictures: Pictures, places: NDArray[np.int64], reason: str = "", at: Path | None = None) -> None:
+        super().__init__(reason, at)
         require_pillow()
         self.pictures, self.places = pictures, places
 
-    def picture(self, index: int, side: int | None = None) -> Image.Image | None:
+    def source(self, index: int) -> PictureSource:
+        """Where a picture is to be read; None if it is not there any more."""
         place = int(self.places[index])
+        return self.pictures.sources[place] if place >= 0 else None
+
+    def picture(self, index: int, side: int | None = None) -> Image.Image | None:
         try:
-            return None if place < 0 else read_picture(self.pictures.sources[place], side)
+            return read_picture(self.source(index), side)
         except Unreadable:
             return None
 
     def path(self, index: int) -> Path | None:
-        place = int(self.places[index])
-        source = self.pictures.sources[place] if place >= 0 else None
+        source = self.source(index)
         return source if isinstance(source, Path) else None
 
 
 class OriginalRows(Originals):
     kind = "rows"
 
-    def __init__(self, rows: Rows, places: NDArray[np.int64], reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, rows: Rows, places: NDArray[np.int64], reason: str, at: Path) -> None:
+        super().__init__(reason, at)
         self.rows, self.places = rows, places
 
     def row(self, index: int) -> list[tuple[str, str]]:
@@ -131,12 +136,12 @@ def _open(source: Source, ids: Sequence[str], run: Path, data: Path | None) -> O
     if source.kind == "pictures":
         pictures = find_pictures(path, source.labels, source.id, source.trusted)
         match = _match(path, source, ids, [as_text(name) for name in pictures.ids])
-        return OriginalPictures(pictures, match.places, match.reason)
+        return OriginalPictures(pictures, match.places, match.reason, path)
     assert source.labels is not None
     rows = open_rows(path, source.labels, source.id, source.trusted, source.features)
     names = rows.column(source.id) if source.id else range(len(rows))
     match = _match(path, source, ids, [as_text(name) for name in names])
-    return OriginalRows(rows, match.places, match.reason)
+    return OriginalRows(rows, match.places, match.reason, path)
 
 
 def _open_files(files: Sequence[str], ids: Sequence[str], data: Path | None) -> Originals:
@@ -145,7 +150,7 @@ def _open_files(files: Sequence[str], ids: Sequence[str], data: Path | None) -> 
     if not any(os.path.lexists(path) for path in paths):
         raise DataError(f"there must be pictures such as {paths[0]}. There are none; say where they are with --data.")
     pictures = Pictures(np.array(ids, dtype=np.str_), [None] * len(ids), None, paths)
-    return OriginalPictures(pictures, np.arange(len(ids)), "")
+    return OriginalPictures(pictures, np.arange(len(ids)))
 
 
 def _locate(path: Path, run: Path, data: Path | None) -> Path:

@@ -5,6 +5,7 @@ Knows numpy arrays; does not know how they were made. Saving and loading is `run
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
 from labelmend.source import Source
 
@@ -134,6 +135,31 @@ class Correction:
         from labelmend.report.write import write_report
 
         return write_report(self, Path(path), data=None if data is None else Path(data), force=force)
+
+    def export(
+        self,
+        to: str,
+        path: str | Path,
+        *,
+        review: str = "corrected",
+        link: bool = False,
+        with_data: bool = False,
+        data: str | Path | None = None,
+        force: bool = False,
+    ) -> Path:
+        """Hand the labels over in a format of `labelmend export --list`; what is there is replaced only with `force`.
+
+        review: the doubtful ones as decided, or "given": as they were. link: pictures by link instead of copies.
+        with_data: your own table around the labels. data: where the data are now, if they have moved.
+        """
+        from labelmend.export.formats import export
+        from labelmend.export.handover import Options
+
+        options = Options(review, link, with_data, None if data is None else Path(data))
+        done = export(self, to, Path(path), force, options)
+        for note in done.notes:
+            warnings.warn(note, LabelmendWarning, stacklevel=2)
+        return done.path
 
 
 def plain_value(value: Any) -> Any:

@@ -22,7 +22,7 @@
     model.safetensors  weights of the classifier
     model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not
                        here
-    README.md          this list and what to type next, made from here: see run_readme.py
+    README.md          what each file is, taken from this list, and what to type next
 
 Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
 and so do ids. Labels come back as a numpy array, whatever their container was.
@@ -88,7 +88,7 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
         readme = run_readme(result, target.name, __doc__ or "", there)
         (partial / README).write_text(readme, encoding="utf-8", errors="backslashreplace")
         flush(partial)
-        _put_in_place(partial, target)
+        put_in_place(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # what failed, or the old run that changed places with the new one
     return path
@@ -101,10 +101,16 @@ def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) 
     backbone: of a model for embedded pictures, if it was a module of your own or has moved.
     """
     folder = Path(path)
+    result = load_labels(folder)
+    with _whole(folder):
+        return replace(result, model=load_model(folder, result.classes, net, backbone))
+
+
+def load_labels(folder: Path) -> Correction:
+    """The same without the classifier, for whom it is not needed: `model` is None."""
     result = read_run(folder)
     with _whole(folder):
-        model = load_model(folder, result.classes, net, backbone)
-        return with_reviewed(replace(result, model=model), read_reviewed(folder))
+        return with_reviewed(result, read_reviewed(folder))
 
 
 def read_run(folder: Path) -> Correction:
@@ -176,6 +182,10 @@ def version_of(library: str) -> str | None:
         return metadata.version(library)
     except metadata.PackageNotFoundError:
         return None
+
+
+def is_run(folder: Path) -> bool:
+    return _read_config(folder) is not None
 
 
 def _is_replaceable(path: Path) -> bool:
@@ -409,7 +419,7 @@ def flush_names(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _put_in_place(partial: Path, target: Path) -> None:
+def put_in_place(partial: Path, target: Path) -> None:
     """Rename; an old run changes places with the new one and is left under the name of the partial one."""
     if not target.exists():
         partial.rename(target)

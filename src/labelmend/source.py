@@ -33,6 +33,7 @@ class Source:
     trusted: str | None = None
     features: str | None = None
     ignore: tuple[str, ...] = ()
+    missing: str | None = None  # what stands for "no label" besides an empty cell, if it was named
     files: tuple[str, ...] | None = None  # of pictures given in Python as a list of paths; absolute
 
 

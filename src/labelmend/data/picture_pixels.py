@@ -100,6 +100,16 @@ def read_picture(source: Source, side: int | None = None) -> Image.Image:
             return _upright(_rgb(image), _orientation(image)).copy()
 
 
+def read_format(source: Source) -> str:
+    """What the name of a file with this content would end in; nothing for what is no picture."""
+    endings = {"JPEG": ".jpg", "TIFF": ".tif", "JPEG2000": ".jp2"}
+    try:
+        with reasons(source), _opened(source) as image:
+            return endings.get(image.format or "", f".{(image.format or 'png').lower()}")
+    except Unreadable:
+        return ""
+
+
 @contextmanager
 def open_source(source: Path | bytes | None) -> Iterator[io.BytesIO | io.BufferedReader]:
     """The encoded bytes as a file."""

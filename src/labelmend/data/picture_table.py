@@ -63,6 +63,14 @@ def saved_state(folder: Path) -> Path | None:
 
 def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
     """A dataset saved with `save_to_disk`; of several splits the one named train."""
+    root, table, features, notes = open_saved(folder)
+    pictures = _from_arrow(table, features, root, labels, ids, trusted)
+    pictures.notes.extend(notes)
+    return pictures
+
+
+def open_saved(folder: Path) -> tuple[Path, Any, dict[str, Any], list[str]]:
+    """The folder of the split, its table, the features of its columns, and notes."""
     pyarrow = _pyarrow(folder)
     try:
         root, notes = _split(folder)
@@ -74,9 +82,7 @@ def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, truste
         if isinstance(error, DataError):
             raise
         raise DataError(f"{folder} must be a dataset saved with save_to_disk. It is damaged: {error}.") from error
-    pictures = _from_arrow(table, features, root, labels, ids, trusted)
-    pictures.notes.extend(notes)
-    return pictures
+    return root, table, features, notes
 
 
 def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
