@@ -42,7 +42,7 @@ def test_principal_directions_keep_the_angles_of_few_columns():
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     reduced = principal(7 * rows)
     gaps = [np.linalg.norm(x[:, None] - x[None], axis=2) for x in (unit, reduced)]
-    np.testing.assert_allclose(gaps[0], gaps[1], atol=1e-12)
+    np.testing.assert_allclose(gaps[0], gaps[1], atol=1e-4)
 
 
 def test_the_graph_by_hand():

@@ -72,7 +72,7 @@ def _resume(arguments: argparse.Namespace) -> None:
     parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in job.parameters.items()}
     if (out / CONFIG).exists() and not again.force:  # it was killed when all was done but to clear up
         with running(out, job, anew=False):
-            _print_result(load(out), arguments.resume, arguments.json)
+            _print_result(with_report(load(out), out), arguments.resume, arguments.json)
         return
     refuse_existing(out, again.force)
     with contextlib.chdir(job.folder if os.path.isdir(job.folder) else "."):
@@ -93,7 +93,9 @@ def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeL
         result = _with_progress(partial(correct, **how), line)
         result = dataclasses.replace(result, repeat=command_text(job.options, parameters, arguments.out))
         result.save(arguments.out, force=arguments.force)
+        line.stage("report")
         result = with_report(result, arguments.out)
+        line.finish()
     _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-NOT_AGAIN = ("data", "force")  # the data come first, and nothing is to be replaced
+NOT_AGAIN = ("data", "force", "trusted_until")  # the data come first, nothing is to be replaced
 PLAIN = (str, int, float, bool, type(None), tuple, Path)
 
 

@@ -17,7 +17,7 @@
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
                        command or call that made it
-    report.html        what happened, for people; written by `correct` and `report`, read by nobody here
+    report.html        what happened, on one page for people; `labelmend report` writes it anew
     source.json        where the data came from and how they were read, to show them again; not in format 2
     model.safetensors  weights of the classifier
     model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not

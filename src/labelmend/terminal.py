@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from labelmend.records import GOING_ON, RoundRecord
 
 SELDOM = ("reviewed", "filled in", "could not be read")  # said only where there are such
-OUTSIDE = ("warm-up", "decide", "fine-tune", "map")  # stages that belong to no round
+OUTSIDE = ("warm-up", "decide", "fine-tune", "map", "report")  # stages that belong to no round
 LONGEST_NAME = 40  # characters of a class that are shown
 
 

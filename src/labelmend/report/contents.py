@@ -2,14 +2,14 @@
 
     Contents          the whole page
       Number          one of the figures at the top
-      Flow, Pair      which given labels became which, and the pairs that changed most
-      ClassNoise      how wrong the labels of a class are estimated to be
+      Flow, Pair      which given labels became which, and the pairs that changed most: `classes.py`
+      ClassNoise      how wrong the labels of a class are estimated to be: likewise
       Round           one round of the history
       MapContents     the samples on a plane
-      Gallery         samples worth a look, and by what rule they were chosen
-      Making          how the result was made
+      Gallery         samples worth a look, and by what rule they were chosen: `samples.py`
+      Making          how the result was made: `making.py`
 
-Single samples are described in `samples.py`, pictures are made in `pictures.py`.
+Pictures are made in `pictures.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from labelmend.originals import Originals
 from labelmend.records import RoundRecord
+from labelmend.report.classes import ClassNoise, Flow, Pair, class_noise, flow, pairs
 from labelmend.report.making import Making, describe_making
 from labelmend.report.pictures import Atlas, make_atlas
-from labelmend.report.samples import Describer, Gallery, Sample, galleries, surest
+from labelmend.report.samples import Describer, Gallery, galleries
 from labelmend.result import UNREADABLE, Correction
 
 STATUSES = ("kept", "filled", "unreadable", "reviewed", "review", "corrected")  # the last are drawn on top
-MATRIX_CLASSES = 20  # of more only those with most changes are shown
-PAIRS, PAIR_SAMPLES = 8, 5
 HISTOGRAMS = 6  # rounds whose certainty is shown
 Codes = NDArray[np.int64]
 
@@ -40,39 +39,6 @@ class Number:
     value: int
     about: str
     status: str | None = None  # that it counts
-
-
-@dataclass(frozen=True)
-class Flow:
-    """Rows: given. Columns: corrected. Where classes are left out, `changes_shown` is less than `changes`."""
-
-    names: tuple[str, ...]
-    counts: NDArray[np.int64]
-    n_classes: int
-    changes: int
-    changes_shown: int
-
-
-@dataclass(frozen=True)
-class Pair:
-    given: str
-    corrected: str
-    count: int
-    samples: tuple[Sample, ...]  # the surest of them
-    typical_given: Sample | None  # that kept the label, for comparison
-    typical_corrected: Sample | None
-
-
-@dataclass(frozen=True)
-class ClassNoise:
-    """Estimated: shares are None where there is nothing to take a share of."""
-
-    name: str
-    labels: int  # given as this class
-    wrong: float | None  # share of these that is wrong
-    astray: float | None  # share of the samples that belong here that carry another label
-    changed: int  # of the labels given as this class
-    arrived: int  # labels that were changed to this class
 
 
 @dataclass(frozen=True)
@@ -135,7 +101,7 @@ def make_contents(result: Correction, originals: Originals) -> Contents:
         noise=class_noise(result, classes),
         noise_rate=result.noise_rate,
         rounds=tuple(_round(record) for record in result.history),
-        map=_map(result, originals),
+        map=_map(result, originals, describe),
         galleries=galleries(result, describe),
         making=describe_making(result),
         notes=tuple(result.warnings),
@@ -154,8 +120,8 @@ def sentence(result: Correction) -> str:
     more = [
         f" {count:,} {words}."
         for count, words in (
-            (summary["filled"], "samples had no label and got one"),
-            (summary["unreadable"], "pictures could not be read and keep their labels"),
+            (summary["filled"], "had no label and got one"),
+            (summary["unreadable"], "could not be read and kept the label they had"),
         )
         if count
     ]
@@ -187,67 +153,6 @@ def numbers(result: Correction) -> tuple[Number, ...]:
     )
 
 
-def flow(result: Correction, classes: tuple[str, ...], most: int = MATRIX_CLASSES) -> Flow:
-    given, corrected = _labelled(result)
-    moved = given != corrected
-    n = len(classes)
-    changes = np.bincount(given[moved], minlength=n) + np.bincount(corrected[moved], minlength=n)
-    sizes = np.bincount(given, minlength=n)
-    shown = np.sort(np.lexsort((-sizes, -changes))[:most])
-    place = np.full(n, -1)
-    place[shown] = np.arange(len(shown))
-    inside = (place[given] >= 0) & (place[corrected] >= 0)
-    counts = np.zeros((len(shown), len(shown)), dtype=np.int64)
-    np.add.at(counts, (place[given[inside]], place[corrected[inside]]), 1)
-    names = tuple(classes[code] for code in shown)
-    return Flow(names, counts, n, int(moved.sum()), int((moved & inside).sum()))
-
-
-def pairs(result: Correction, describe: Describer) -> tuple[Pair, ...]:
-    """The pairs that changed most, with the surest samples of each and typical ones of both classes."""
-    given, corrected, codes = result.given.codes, result.corrected_codes, range(len(result.classes))
-    place = dict(zip(result.classes.tolist(), codes, strict=True))
-    settled = np.isin(result.status, ("kept", "reviewed")) & (given == corrected)
-
-    def typical(code: int) -> Sample | None:
-        found = surest(result, np.flatnonzero(settled & (given == code)), 1)
-        return describe(int(found[0])) if len(found) else None
-
-    out = []
-    for pair in result.confused_pairs(PAIRS):
-        old, new = place[_plain(pair.given)], place[_plain(pair.corrected)]
-        members = surest(result, np.flatnonzero((given == old) & (corrected == new)), PAIR_SAMPLES)
-        samples = tuple(describe(int(index)) for index in members)
-        out.append(Pair(describe.classes[old], describe.classes[new], pair.count, samples, typical(old), typical(new)))
-    return tuple(out)
-
-
-def class_noise(result: Correction, classes: tuple[str, ...]) -> tuple[ClassNoise, ...]:
-    """Worst first. Bayes: of the labels g, the share T[g, g] q(g) / sum_c T[c, g] q(c) is right.
-
-    T = P(given | true) is the estimate of the run, q the shares of the classes among the corrected labels.
-    """
-    given, corrected = _labelled(result)
-    n = len(classes)
-    labels, after = np.bincount(given, minlength=n), np.bincount(corrected, minlength=n)
-    moved = given != corrected
-    changed, arrived = np.bincount(given[moved], minlength=n), np.bincount(corrected[moved], minlength=n)
-    expected = after @ result.transition
-    right = np.divide(after * result.transition.diagonal(), expected, out=np.zeros(n), where=expected > 0)
-    found = [
-        ClassNoise(
-            classes[code],
-            int(labels[code]),
-            float(1 - right[code]) if labels[code] else None,
-            float(1 - result.transition[code, code]) if after[code] else None,
-            int(changed[code]),
-            int(arrived[code]),
-        )
-        for code in range(n)
-    ]
-    return tuple(sorted(found, key=lambda noise: -(noise.wrong or 0) * noise.labels))
-
-
 def shown_rounds(rounds: tuple[Round, ...], most: int = HISTOGRAMS) -> tuple[Round, ...]:
     """The first, the last and some between, of those in which labels were voted on."""
     voted = [one for one in rounds if one.graph_similarity is not None]
@@ -268,7 +173,7 @@ def _round(record: RoundRecord) -> Round:
     )
 
 
-def _map(result: Correction, originals: Originals) -> MapContents | None:
+def _map(result: Correction, originals: Originals, describe: Describer) -> MapContents | None:
     if result.map is None or len(result.map.indices) == 0:
         return None
     status = np.array([STATUSES.index(name) for name in result.status[result.map.indices]])
@@ -282,27 +187,17 @@ def _map(result: Correction, originals: Originals) -> MapContents | None:
         status=status,
         confidence=result.confidence[indices],
         ids=tuple(str(name) for name in result.ids[indices].tolist()),
-        rows=_few_cells(originals, indices) if originals.kind == "rows" else (),
+        rows=_few_cells(describe, indices) if originals.kind == "rows" else (),
         atlas=make_atlas(originals, indices) if originals.kind == "pictures" else None,
         n_samples=len(result),
     )
 
 
-def _few_cells(originals: Originals, indices: Codes, most: int = 4, longest: int = 24) -> tuple[str, ...]:
-    rows = (originals.row(int(index))[:most] for index in indices)
+def _few_cells(describe: Describer, indices: Codes, most: int = 4, longest: int = 24) -> tuple[str, ...]:
+    rows = (describe.cells(int(index))[:most] for index in indices)
     return tuple(", ".join(f"{name} {value[:longest]}" for name, value in row) for row in rows)
-
-
-def _labelled(result: Correction) -> tuple[Codes, Codes]:
-    """Given and corrected labels of the samples that had one and could be read."""
-    counted = (result.given.codes >= 0) & (result.status != UNREADABLE)
-    return result.given.codes[counted], result.corrected_codes[counted]
 
 
 def _name(result: Correction) -> str:
     path = result.source.path if result.source is not None else None
     return Path(path).name if path else ""
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value

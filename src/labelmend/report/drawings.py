@@ -6,7 +6,8 @@ readers except for one line each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -50,9 +51,7 @@ def histogram(counts: Sequence[int], highest: int, about: str) -> Html:
     return _svg(SMALL_WIDTH, SMALL_HEIGHT, about, element("g", *bars, class_="mark"), base, *ends)
 
 
-def line_plot(
-    points: Sequence[tuple[int, float]], about: str, write: Callable[[float], str], from_zero: bool = True
-) -> Html:
+def line_plot(points: Sequence[tuple[int, float]], about: str, from_zero: bool = True) -> Html:
     """Values over whole numbers such as rounds, with a dot at each while there are few."""
     xs, ys = [x for x, _ in points], [y for _, y in points]
     ticks = nice_ticks(0.0 if from_zero else min(ys), max(ys))
@@ -62,7 +61,8 @@ def line_plot(
         up = (y - ticks[0]) / (ticks[-1] - ticks[0])
         return LEFT + 6 + across * (WIDTH - LEFT - RIGHT - 12), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
-    grid = [_grid_line(at(xs[0], tick)[1], write(tick)) for tick in ticks]
+    decimals = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9))
+    grid = [_grid_line(at(xs[0], tick)[1], f"{tick:,.{decimals}f}") for tick in ticks]
     numbers = [
         element("text", x, x=_short(at(x, 0)[0]), y=HEIGHT - 8, text_anchor="middle") for x in few_of(sorted(set(xs)))
     ]

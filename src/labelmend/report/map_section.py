@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from labelmend.page.html import Html, data_uri, element, embed_json, together
+from labelmend.report.blocks import section
 from labelmend.report.contents import STATUSES, Contents, MapContents
 from labelmend.report.drawings import scatter
-from labelmend.report.sections import section
 from labelmend.report.wording import class_name, shortened
 
 NO_MAP = "This run has no map: it was made by a version that drew none, or the map could not be drawn (see the notes)."
@@ -23,7 +23,8 @@ def map_section(contents: Contents) -> Html:
     title = "Map of the samples"
     if contents.map is None:
         return section("map", title, "", element("p", NO_MAP))
-    return section("map", title, MEANING, _controls(), _figure(contents.map), _words(contents.map))
+    beside = element("div", _controls(), _words(contents.map), class_="beside")
+    return section("map", title, MEANING, element("div", _figure(contents.map), beside, class_="map"))
 
 
 def map_data(contents: Contents) -> Html | None:

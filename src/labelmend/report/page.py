@@ -5,9 +5,10 @@ from __future__ import annotations
 from string import Template
 
 from labelmend.page.html import Html, asset, content_policy, element, escape
-from labelmend.report import sections
+from labelmend.report import class_sections, sections
 from labelmend.report.contents import Contents
 from labelmend.report.map_section import map_data, map_section
+from labelmend.report.round_section import rounds
 
 FOLDER = "labelmend.report"
 LINKS = {
@@ -26,11 +27,11 @@ def page(contents: Contents) -> str:
     scripts = [asset("theme.js"), asset("map.js", FOLDER)]
     title = f"Labels of {contents.name}" if contents.name else "What became of the labels"
     main = (
-        sections.flow(contents),
-        sections.noise(contents),
+        class_sections.flow(contents),
+        class_sections.noise(contents),
         map_section(contents),
         sections.galleries(contents),
-        sections.rounds(contents),
+        rounds(contents),
         sections.making(contents),
     )
     return Template(asset("report.html", FOLDER)).substitute(

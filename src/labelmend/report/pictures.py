@@ -21,12 +21,12 @@ from labelmend.originals import Originals
 if TYPE_CHECKING:
     from PIL import Image
 
-SHEET_BYTES = 1_900_000
+SHEET_BYTES = 1_600_000
 SHEET_PIXELS = 6_000_000
 LARGEST = 72  # side of a cell
 CRISP = 32  # pictures up to this side are kept as they are, where they fit
 SECONDS = 20.0  # for reading: large photographs take a hundredth of a second each, or more
-QUALITIES = (80, 65, 50, 35, 20)
+QUALITIES = (80, 65, 50, 35)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,10 @@ def _sheet(tiles: dict[int, Image.Image], n: int, largest: int) -> Atlas:
     cells = np.full(n, -1)
     cells[sorted(tiles)] = np.arange(len(tiles))
     sheet = _paste(tiles, side, columns)
-    return Atlas(_encoded(sheet, crisp), side, columns, tuple(cells.tolist()))
+    while (written := _encoded(sheet, crisp)) is None:  # pictures that are nearly noise
+        side = max(side // 2, 1)
+        sheet = sheet.resize((columns * side, math.ceil(len(tiles) / columns) * side))
+    return Atlas(written, side, columns, tuple(cells.tolist()))
 
 
 def _paste(tiles: dict[int, Image.Image], side: int, columns: int) -> Image.Image:
@@ -77,14 +80,15 @@ def _paste(tiles: dict[int, Image.Image], side: int, columns: int) -> Image.Imag
     return sheet
 
 
-def _encoded(sheet: Image.Image, crisp: bool) -> bytes:
+def _encoded(sheet: Image.Image, crisp: bool) -> bytes | None:
+    """As good as fits into SHEET_BYTES; None: it does not fit."""
     if crisp and len(written := _written(sheet, "PNG", optimize=True)) <= SHEET_BYTES:
         return written
     for quality in QUALITIES:
-        written = _written(sheet, "JPEG", quality=quality, subsampling=0, optimize=True)
+        written = _written(sheet, "JPEG", quality=quality, subsampling=0)
         if len(written) <= SHEET_BYTES:
-            break
-    return written
+            return written
+    return None
 
 
 def _written(sheet: Image.Image, kind: str, **how: object) -> bytes:

@@ -17,7 +17,7 @@ from labelmend.result import Correction
 
 PER_GALLERY = 18
 THUMBNAIL = 112  # pixels
-CELLS = 8  # of a row that are shown
+CELLS = 12  # of a row that are shown
 MAJORITY = 0.5  # of the votes, below which no class fits
 
 
@@ -50,6 +50,8 @@ class Describer:
 
     def __init__(self, result: Correction, originals: Originals, classes: tuple[str, ...]) -> None:
         self.result, self.originals, self.classes = result, originals, classes
+        source = result.source
+        self.named = () if source is None else (source.labels, source.id, source.trusted)  # shown elsewhere
         self._known: dict[int, Sample] = {}
 
     def __call__(self, index: int) -> Sample:
@@ -60,7 +62,7 @@ class Describer:
     def _describe(self, index: int) -> Sample:
         result, second = self.result, self.result.runner_up[index]
         given = int(result.given.codes[index])
-        cells = self.originals.row(index)
+        cells = self.cells(index)
         return Sample(
             id=str(result.ids[index]),
             given=self.classes[given] if given >= 0 else None,
@@ -75,6 +77,10 @@ class Describer:
             cells=tuple(cells[:CELLS]),
             more_cells=max(0, len(cells) - CELLS),
         )
+
+    def cells(self, index: int) -> list[tuple[str, str]]:
+        """The row of the table without what is shown anyhow."""
+        return [cell for cell in self.originals.row(index) if cell[0] not in self.named]
 
     def _votes(self, index: int, most: int = 3) -> tuple[tuple[str, float], ...]:
         votes = self.result.votes
@@ -115,8 +121,8 @@ def galleries(result: Correction, describe: Describer, most: int = PER_GALLERY) 
         ),
         gallery(
             "Samples no class fits",
-            f"Samples for which no class got {MAJORITY:.0%} of the suggestions of the last vote, those whose leading "
-            "class got fewest first. Look for damaged data and for classes that are missing.",
+            f"No class got {MAJORITY:.0%} of the suggestions of the last vote, and none is the label of more than half "
+            "of the nearest samples; the smallest leading share first. Look for damaged data and missing classes.",
             no_class_fits(result),
         ),
     )
@@ -133,14 +139,19 @@ def _hardest(result: Correction) -> NDArray[np.int64]:
 
 
 def no_class_fits(result: Correction) -> NDArray[np.int64]:
-    """Samples without a majority in the last vote, the most divided first; what nobody can or need judge is left out.
-
-    Equal ones by the agreement of their nearest neighbours' labels with their own.
-    """
+    """Samples without a majority in the last vote and around them, the most divided first."""
     votes = result.votes
     leading = np.asarray(votes.max(axis=1).todense()).ravel()
     open_questions = np.isin(result.status, ("kept", "corrected", "review", "filled"))
-    divided = np.flatnonzero((leading < MAJORITY) & open_questions)
-    near = result.neighbors[divided]
-    same = ((result.corrected_codes[near] == result.corrected_codes[divided, None]) & (near >= 0)).sum(axis=1)
-    return divided[np.lexsort((same, leading[divided]))]
+    divided: NDArray[np.int64] = np.flatnonzero((leading < MAJORITY) & open_questions)
+    divided = divided[_most_alike(result, divided) <= result.neighbors.shape[1] / 2]
+    return divided[np.lexsort((result.certainty[divided], leading[divided]))]
+
+
+def _most_alike(result: Correction, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of the nearest samples carry the label that is most frequent among them."""
+    near = result.neighbors[indices]
+    codes = np.where(near >= 0, result.corrected_codes[near], -1)
+    same = (codes[:, :, None] == codes[:, None, :]) & (codes[:, :, None] >= 0)
+    most: NDArray[np.int64] = same.sum(axis=2).max(axis=1, initial=0)
+    return most

@@ -12,7 +12,7 @@ from labelmend.originals import open_originals
 from labelmend.report.contents import make_contents
 from labelmend.report.page import page
 from labelmend.result import Correction
-from labelmend.run_folder import load
+from labelmend.run_folder import load_labels
 
 REPORT = "report.html"
 
@@ -24,7 +24,7 @@ def report_command(run: Path, out: Path | None, data: Path | None, force: bool) 
         _refuse(target, force)
     if data is not None and not data.exists():
         raise RunFolderError(f"--data must be where the pictures or the table are now. There is no {data}.")
-    return write_report(load(run), target, run, data, force=out is None or force)
+    return write_report(load_labels(run), target, run, data, force=out is None or force)
 
 
 def write_report(
