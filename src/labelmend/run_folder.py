@@ -184,6 +184,10 @@ def version_of(library: str) -> str | None:
         return None
 
 
+def is_run(folder: Path) -> bool:
+    return _read_config(folder) is not None
+
+
 def _is_replaceable(path: Path) -> bool:
     return path.is_dir() and (_read_config(path) is not None or not any(path.iterdir()))
 

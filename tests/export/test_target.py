@@ -52,11 +52,14 @@ def test_force_replaces_no_folder_that_somebody_made_or_added_to(photos):
 
 def test_the_data_and_the_run_are_never_written_to(table, photos):
     os.link("t.csv", "other_name.csv")
+    table.save("run")
     for result, to, target in [
         (table, "csv", "t.csv"),
         (table, "csv", "other_name.csv"),
         (photos, "folders", "photos/sorted"),
         (photos, "csv", "photos/labels.csv"),
+        (photos, "csv", "run/labels.csv"),
+        (photos, "fiftyone", "run/new"),
         (photos, "csv", "photos/ant/../labels.csv"),
     ]:
         with pytest.raises(RunFolderError, match="must not be written into the run or its data"):

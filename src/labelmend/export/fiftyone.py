@@ -1,7 +1,8 @@
 """fiftyone: a folder that FiftyOne reads as `fo.types.FiftyOneImageClassificationDataset`.
 
     OUT/data/000000.png     copied, or linked with --link
-    OUT/labels.json         classes, and for each picture the class, its confidence, and as attributes sample (its id), given, status
+    OUT/labels.json         classes, and for each picture the class, its confidence, and as attributes sample (its
+                            id), given, status
 
 FiftyOne itself is not needed. An attribute must not be called id, label, tags, confidence or logits: its labels have
 fields of these names.

@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -50,14 +52,19 @@ def write_label_studio(handover: Handover, folder: Path) -> None:
     if found.kind == "none":
         raise DataError(f"label-studio needs the pictures or rows of the run. There are none: {found.reason}.")
     handover.note_missing()
+    shown: Iterable[dict[str, Any] | None]  # not all at once: rows of a wide table take gigabytes as tasks
     if isinstance(found, OriginalPictures):
         shown, readme = _pictures(handover, found, folder)
     else:
-        shown = [{"row": dict(found.row(index))} for index in range(len(handover.ids))]
+        shown = ({"row": dict(found.row(index))} for index in range(len(handover.ids)))
         readme = README_ROWS
-    tasks = [_task(handover, index, data) for index, data in enumerate(shown) if data is not None]
-    text = json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
-    (folder / "tasks.json").write_text(text, encoding="utf-8", errors="backslashreplace")
+    with (folder / "tasks.json").open("w", encoding="utf-8", errors="backslashreplace") as file:
+        between = "[\n"
+        for index, data in enumerate(shown):
+            if data is not None:
+                file.write(between + json.dumps(_task(handover, index, data), ensure_ascii=False))
+                between = ",\n"
+        file.write("\n]\n" if between == ",\n" else "[]\n")
     object_tag = "Image" if found.kind == "pictures" else "Table"
     (folder / "config.xml").write_text(interface(object_tag, handover.class_names), encoding="utf-8")
     (folder / "README.md").write_text(readme, encoding="utf-8", errors="backslashreplace")
@@ -118,7 +125,7 @@ def _pictures(handover: Handover, found: OriginalPictures, folder: Path) -> tupl
     below = common_folder([file for file in files if file is not None]) or str(final.absolute())
     root = os.path.dirname(below)  # the folder of a storage must lie below the root
     addresses = [None if file is None else {"image": _address(file, root)} for file in files]
-    return addresses, README.format(root=root, folder=below)
+    return addresses, README.format(root=shlex.quote(root), folder=below)
 
 
 def _address(file: Path, root: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.errors import LabelmendError, RunFolderError
-from labelmend.run_folder import put_in_place
+from labelmend.run_folder import is_run, put_in_place
 
 MARKER = "labelmend-export.json"  # in every folder that an export makes: what it is, and how many files it has
 FORMAT = "labelmend export"
@@ -62,7 +62,8 @@ def _clear(partial: Path, made: Sequence[Path]) -> None:
 
 def refuse(target: Path, force: bool, folder: bool, keep: Sequence[Path] = ()) -> None:
     """All that can be told before any work."""
-    for place in keep:
+    runs = [folder for folder in target.absolute().parents if is_run(folder)]
+    for place in (*keep, *runs):
         if _within(target, place):
             raise RunFolderError(
                 f"an export must not be written into the run or its data. {target} is in {place}; choose another name."

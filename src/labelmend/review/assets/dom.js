@@ -25,7 +25,7 @@ export function say(...words) {
   place.classList.remove("old");
   clearTimeout(fading);
   requestAnimationFrame(() => place.replaceChildren(...words));
-  fading = setTimeout(() => place.classList.add("old"), 8000);
+  fading = setTimeout(() => place.classList.add("old"), 4000);
 }
 let fading;
 

@@ -7,7 +7,7 @@ import { onChange, read } from "./server.js";
 import * as single from "./single.js";
 
 const DECIDE = { a: single.accept, k: single.keep, r: single.runnerUp, t: single.unsure, s: single.skip };
-const SINGLE = { ...DECIDE, c: single.another, "/": single.another, u: single.undo, z: single.enlarge, ArrowLeft: single.back, ArrowRight: single.next };
+const SINGLE = { ...DECIDE, c: single.another, "/": single.another, u: single.undo, z: single.enlarge, ArrowLeft: single.back, ArrowRight: single.forward };
 const ARROWS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
 let inBatch = false, keysOn = localStorage.getItem("keys") !== "off";
 

@@ -1,23 +1,22 @@
 // One sample at a time: what is shown now, what comes next, and what was looked at before.
 
-import { $, button, el, plural, say } from "./dom.js";
+import { $, button, el, percent, plural, say } from "./dom.js";
 import { choose } from "./picker.js";
 import { labels, neighbors, portrait, prefetch, reasons, votes, words } from "./sample.js";
 import { read, write } from "./server.js";
 import { zoom } from "./zoom.js";
 
 const AHEAD = 8, FEW = 5;
-let run, current = null, ahead = [], trail = [], busy = false, filling = null, undoable = null, mine = new Set();
+let run, current = null, ahead = [], trail = [], busy = false, finished = false, filling = null, opening = 0, undoable = null;
+const mine = new Set(); // numbers of the decisions made in this tab
 
 export function start(about) { run = about; }
 export const shown = () => current;
-export const isBusy = () => busy;
 
 // From the beginning of the queue, or with a certain sample first.
 export async function open(sample = null) {
-  ahead = [];
-  trail = [];
-  current = null;
+  [ahead, trail, current, filling, finished] = [[], [], null, null, false];
+  opening += 1;
   if (sample !== null) {
     try { show(await read(`sample/${sample}`)); } catch { /* an old address: begin at the beginning */ }
   }
@@ -25,8 +24,10 @@ export async function open(sample = null) {
   else await next();
 }
 
-export async function next() {
-  if (!ahead.length) await fill();
+export const forward = () => (busy ? null : next());
+
+async function next() {
+  if (!ahead.length && !(await fill())) return;
   const item = ahead.shift();
   if (current && item) trail.push(current.sample);
   if (item) show(item);
@@ -36,6 +37,7 @@ export async function next() {
 }
 
 export async function back() {
+  if (busy) return;
   const sample = trail.pop();
   if (sample === undefined) return say("This is where you began.");
   if (current) ahead.unshift(current);
@@ -49,7 +51,6 @@ export async function decide(kind, label = null) {
   try {
     const seen = item.stands.number;
     const answer = await write("decide", { choices: [{ sample: item.sample, kind, label: label ?? undefined, seen }] });
-    busy = false;
     if (answer.refused.length) return overtaken(answer.refused[0]);
     Object.assign(item.stands, answer.made[0]);
     mine.add(item.stands.number);
@@ -103,21 +104,25 @@ export function changed(state) {
     }
   }
   ahead = ahead.filter((item) => !settled(item));
+  if (finished && !busy && state.progress.open + state.progress.skipped > 0) { finished = false; next(); }
 }
 
 const settled = (item) => item.stands.kind === "label" || item.stands.kind === "unsure";
 
 async function fill() {
+  const asked = opening;
   filling ??= (async () => {
     try {
       const last = ahead.at(-1) ?? current;
       const { items } = await read("queue", { after: last?.sample, count: AHEAD });
+      if (asked !== opening) return false; // the filter was changed meanwhile
       const known = new Set([current?.sample, ...ahead.map((item) => item.sample)]);
       ahead.push(...items.filter((item) => !known.has(item.sample)));
       ahead.slice(0, 4).forEach((item, place) => prefetch(item, run, place < 2));
-    } catch { /* said already */ } finally { filling = null; }
+      return true;
+    } catch { return false; /* said already */ } finally { if (asked === opening) filling = null; }
   })();
-  await filling;
+  return filling;
 }
 
 function show(item) {
@@ -130,6 +135,7 @@ function show(item) {
     neighbors(item, run) ?? "");
   if (focused) $("single").querySelector(`[data-action="${focused}"]`)?.focus();
   ahead.slice(0, 4).forEach((other, place) => prefetch(other, run, place < 2));
+  $("read").textContent = `Given ${item.given === null ? "none" : run.classes[item.given]}, suggestion ${run.classes[item.suggestion]}, ${percent(item.probability)}.`;
   document.dispatchEvent(new CustomEvent("shown", { detail: item.sample }));
 }
 
@@ -165,7 +171,7 @@ function told(item) {
 }
 
 function finish() {
-  current = null;
+  [current, finished] = [null, true];
   history.replaceState(null, "", location.pathname + location.search);
   $("single").replaceChildren(el("div", { class: "done" },
     el("h2", {}, "Nothing left to look at here."),
