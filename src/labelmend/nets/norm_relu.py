@@ -37,12 +37,14 @@ class NormReLU(nn.BatchNorm2d):
     def of_convolution(self, convolution: nn.Conv2d, x: Tensor) -> Tensor:
         """What this layer makes of a convolution without bias."""
         if self.training or torch.is_grad_enabled():
-            return self(convolution(x))
+            plain: Tensor = self(convolution(x))
+            return plain
         weight, bias = self.folded_into(convolution)
-        where = (convolution.stride, convolution.padding, convolution.dilation, convolution.groups)
-        if x.is_cuda:
-            return torch.cudnn_convolution_relu(x, weight.to(x.dtype), bias.to(x.dtype), *where)
-        return F.relu(F.conv2d(x, weight, bias, *where))
+        stride, padding, dilation = convolution.stride, convolution.padding, convolution.dilation
+        if x.is_cuda and not isinstance(padding, str):
+            kinds = weight.to(x.dtype), bias.to(x.dtype)
+            return torch.cudnn_convolution_relu(x, *kinds, stride, padding, dilation, convolution.groups)
+        return F.relu(F.conv2d(x, weight, bias, stride, padding, dilation, convolution.groups))
 
     def folded_into(self, convolution: nn.Conv2d) -> tuple[Tensor, Tensor]:
         """Weight and bias of the convolution that normalises its own output by the running statistics."""

@@ -50,9 +50,10 @@ class PreActResNet(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=x.is_cuda):
-            parts = (self.stem(x),)
-            for block in self.blocks:
-                parts = block(*parts)
-            features = self.norm.of_sum(*parts)[1].mean(dim=(2, 3))
+            first, *others = self.blocks
+            inner, kept = first(self.stem(x))
+            for block in others:
+                inner, kept = block(inner, kept)
+            features = self.norm.of_sum(inner, kept)[1].mean(dim=(2, 3))
             logits = self.head(features)
         return features.float(), logits.float()
