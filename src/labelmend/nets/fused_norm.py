@@ -61,15 +61,16 @@ def _moments(
     if ADDS:
         first += _per_column(other, columns, n_columns)
     tl.store(origin + columns, first, mask=columns < n_columns)
-    away_sum = tl.zeros([COLUMNS], tl.float32)
-    square_sum = tl.zeros([COLUMNS], tl.float32)
+    away_sum = tl.zeros([ROWS, COLUMNS], tl.float32)  # added up over the rows of the tile only once, at the end
+    square_sum = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(tl.program_id(0) * ROWS, n_rows, n_stretches * ROWS):
         at, exists = _tile(start + tl.arange(0, ROWS), columns, n_rows, n_columns)
         away = tl.where(exists, _entries(x, other, total, at, exists, ADDS) - first[None, :], 0.0)
-        away_sum += tl.sum(away, axis=0)
-        square_sum += tl.sum(away * away, axis=0)
-    tl.store(sums + tl.program_id(0) * n_columns + columns, away_sum, mask=columns < n_columns)
-    tl.store(squares + tl.program_id(0) * n_columns + columns, square_sum, mask=columns < n_columns)
+        away_sum += away
+        square_sum += away * away
+    place = tl.program_id(0) * n_columns + columns
+    tl.store(sums + place, tl.sum(away_sum, axis=0), mask=columns < n_columns)
+    tl.store(squares + place, tl.sum(square_sum, axis=0), mask=columns < n_columns)
 
 
 @triton.jit
@@ -125,16 +126,17 @@ def _gradient_sums(
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     middle = _per_column(mean, columns, n_columns)[None, :]
     root = _per_column(inverse, columns, n_columns)[None, :]
-    passed_sum = tl.zeros([COLUMNS], tl.float32)
-    product_sum = tl.zeros([COLUMNS], tl.float32)
+    passed_sum = tl.zeros([ROWS, COLUMNS], tl.float32)
+    product_sum = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(tl.program_id(0) * ROWS, n_rows, n_stretches * ROWS):
         at, exists = _tile(start + tl.arange(0, ROWS), columns, n_rows, n_columns)
         values = tl.load(x + at, mask=exists, other=0.0).to(tl.float32)
         passed = _passed_on(values, gradient, scale, shift, at, exists, columns, n_columns)
-        passed_sum += tl.sum(passed, axis=0)
-        product_sum += tl.sum(passed * (values - middle) * root, axis=0)
-    tl.store(sums + tl.program_id(0) * n_columns + columns, passed_sum, mask=columns < n_columns)
-    tl.store(products + tl.program_id(0) * n_columns + columns, product_sum, mask=columns < n_columns)
+        passed_sum += passed
+        product_sum += passed * (values - middle) * root
+    place = tl.program_id(0) * n_columns + columns
+    tl.store(sums + place, tl.sum(passed_sum, axis=0), mask=columns < n_columns)
+    tl.store(products + place, tl.sum(product_sum, axis=0), mask=columns < n_columns)
 
 
 @triton.jit

@@ -11,7 +11,7 @@ from torch import nn
 
 from labelmend.data.samples import Samples
 
-REFRESH_BATCHES = 2
+REFRESH_BATCHES = 1  # training moves the statistics on; these are only where it begins
 REFRESH_BATCH = 2048  # few and large: a GPU waits for the start of every one
 
 
