@@ -41,7 +41,7 @@ class RunConfig:
     )
     n_rounds: int | None = _option(
         None,
-        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 72, or 20 below 5,000",
+        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 64, or 20 below 5,000",
         minimum=1,
     )
     correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
@@ -255,7 +255,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     class_size = max(n_rows / n_classes, 1)
     large, pictures = n_rows > LARGE, data != "vectors"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
-    rounds = (20 if n_rows < FEW_PICTURES else 72) if pictures else (3 if large else 8)
+    rounds = (20 if n_rows < FEW_PICTURES else 64) if pictures else (3 if large else 8)
     # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
     full = config.preset == "plus" and data == "pictures" and n_rows >= FEW_PICTURES
     rules: dict[str, Any] = {
