@@ -65,7 +65,9 @@ class RunConfig:
         None, "samples a step; follows the data: rows / 20, between 64 (pictures: 32) and 256", minimum=2
     )
     branch_batch_size: int | None = _option(
-        None, "samples a step of all branches together; follows the data: as batch_size, small pictures M times that"
+        None,
+        "samples a step of all branches together; follows the data: batch_size, M times that for 5,000 pictures",
+        minimum=2,
     )
     lr: float = _option(0.05, "learning rate", minimum=0)
     lr_schedule: str = _option("steps", "steps: by lr_milestones; cosine: down to 0", ("steps", "cosine"))
