@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.benchmarks.datasets import IntArray
-from labelmend.benchmarks.picture_data import PictureSet, clothes_to_mend, given_labels, is_drawn, read_pictures
+from labelmend.benchmarks.picture_data import PictureSet, given_labels, is_drawn, pictures_to_mend, read_pictures
 from labelmend.benchmarks.runner import Say
 from labelmend.benchmarks.scores import Figures
 from labelmend.benchmarks.suite import Facts
@@ -146,6 +146,9 @@ def _batch(size: int | None) -> dict[str, Any]:
 
 
 def smoke_options(options: argparse.ArgumentParser) -> None:
+    options.add_argument(
+        "--data", type=Path, metavar="FILE.npz", help="the first pictures of this file, not those that come with it"
+    )
     options.add_argument("--width", type=int, default=SMOKE_WIDTH, metavar="N", help=f"default {SMOKE_WIDTH}")
     options.add_argument("--rounds", type=int, metavar="N", help="default: what few pictures get")
 
@@ -153,9 +156,9 @@ def smoke_options(options: argparse.ArgumentParser) -> None:
 def smoke(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     trials = []
     for seed in range(n_seeds):
-        data, given = clothes_to_mend(seed, options.quick)
+        data, given = pictures_to_mend(options.data, seed, options.quick)
         changes = {"width": options.width, **_changes(options), "device": "cpu"}
-        name = f"{len(given):,} pictures of clothes"
+        name = f"{len(given):,} pictures{' of clothes' if options.data is None else ''}"
         trials.append(_train(data, given, name, seed, "plus", changes, say))
     notes = ["A fifth of the labels wrong, confusing; on a CPU whatever there is."]
     return Findings(trials, _facts(trials, notes))
