@@ -107,10 +107,10 @@ def test_batches_and_graphs_follow_the_number_of_rows_and_the_size_of_classes(n_
 @pytest.mark.parametrize(
     ("n_rows", "expected"),
     [
-        (300, {"n_rounds": 20, "batch_size": 32, "graph_k": 5, "average_decay": 0.957}),
+        (300, {"n_rounds": 20, "batch_size": 32, "branch_batch_size": 32, "graph_k": 5, "average_decay": 0.957}),
         (2000, {"n_rounds": 20, "batch_size": 100, "graph_k": 17, "average_decay": 0.98}),
-        (50_000, {"n_rounds": 72, "batch_size": 256, "graph_k": 50, "average_decay": 0.998, "width": 64}),
-        (1_000_000, {"batch_size": 256, "graph_k": 50, "average_decay": 0.998}),
+        (50_000, {"n_rounds": 64, "batch_size": 256, "graph_k": 50, "average_decay": 0.998, "width": 64}),
+        (1_000_000, {"batch_size": 256, "branch_batch_size": 1280, "graph_k": 50, "average_decay": 0.998}),
     ],
 )
 def test_pictures_that_are_trained_on_have_rules_of_their_own(n_rows, expected):
@@ -125,6 +125,7 @@ def test_the_paper_has_a_recipe_for_pictures():
     assert (config.n_rounds, config.lr, config.lr_milestones, config.decide) == (200, 0.1, (0.75,), "votes")
     assert not config.mixup
     followed = follow(config, 50_000, 10, "pictures")
+    assert followed.branch_batch_size == followed.batch_size == 128
     assert all(getattr(followed, entry.name) is not None for entry in dataclasses.fields(RunConfig))
 
 

@@ -165,6 +165,16 @@ def test_a_branch_none_of_whose_labels_was_kept_is_left_out_and_the_others_learn
     assert all(one is other for one, other in zip(engine.trained, expected, strict=True))
 
 
+@pytest.mark.parametrize("together", [20, 90])
+def test_branches_have_a_batch_of_their_own(together):
+    problem, _ = make_problem()
+    state, config = make_run(problem, branch_batch_size=together, branch_samples="all")
+    play(state, problem, config)
+    sizes = [len(state.split.members(m)) for m in range(config.n_branches)]
+    branches = next(step for name, step in state.steppers.items() if "branches" in name)
+    assert branches.n_steps == -(-max(sizes) // (together // config.n_branches))
+
+
 def test_if_no_label_was_kept_no_branch_learns():
     problem, _ = make_problem()
     state, config = make_run(problem)

@@ -41,7 +41,7 @@ class RunConfig:
     )
     n_rounds: int | None = _option(
         None,
-        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 72, or 20 below 5,000",
+        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 64, or 20 below 5,000",
         minimum=1,
     )
     correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
@@ -63,6 +63,11 @@ class RunConfig:
     )
     batch_size: int | None = _option(
         None, "samples a step; follows the data: rows / 20, between 64 (pictures: 32) and 256", minimum=2
+    )
+    branch_batch_size: int | None = _option(
+        None,
+        "samples a step of all branches together; follows the data: batch_size, M times that for 5,000 pictures",
+        minimum=2,
     )
     lr: float = _option(0.05, "learning rate", minimum=0)
     lr_schedule: str = _option("steps", "steps: by lr_milestones; cosine: down to 0", ("steps", "cosine"))
@@ -252,12 +257,15 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     class_size = max(n_rows / n_classes, 1)
     large, pictures = n_rows > LARGE, data != "vectors"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
-    rounds = (20 if n_rows < FEW_PICTURES else 72) if pictures else (3 if large else 8)
+    rounds = (20 if n_rows < FEW_PICTURES else 64) if pictures else (3 if large else 8)
+    # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
+    full = config.preset == "plus" and data == "pictures" and n_rows >= FEW_PICTURES
     rules: dict[str, Any] = {
         "n_rounds": rounds,
         "hidden": 256 if large else 512,
         "width": 64,
         "batch_size": batch_size,
+        "branch_batch_size": batch_size * (config.n_branches if full else 1),
         "average_decay": 1 - 1 / min(500.0, max(10.0, AVERAGE_ROUNDS * n_rows / batch_size)),
         "graph_k": min(50 if pictures else 32, max(5, round(class_size / 12))),
         "alpha": min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1))),

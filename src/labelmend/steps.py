@@ -108,7 +108,7 @@ def train_branches(state: RoundState, problem: Problem, config: RunConfig, engin
     training.set_learning_rate(step.optimizer, set_learning_rate(state, config))
     return float(
         engine.train_branches(
-            nets, step, problem.samples, [subsets[m] for m in active], config.batch_size or 1, state.generator
+            nets, step, problem.samples, [subsets[m] for m in active], config.branch_batch_size or 1, state.generator
         )
     )
 

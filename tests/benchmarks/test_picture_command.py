@@ -11,6 +11,7 @@ from labelmend.cli import main
         ("pictures", ["--data", "cifar10.npz", "--labels", "labels.npz", "--sets", "worst"], {"worst"}),
         ("ablation", ["--data", "cifar10.npz", "--rows", "default", "+ soft label"], {"default", "+ soft label"}),
         ("pictures-smoke", [], {"120 pictures of clothes"}),
+        ("pictures-smoke", ["--data", "cifar10.npz"], {"70 pictures"}),
         ("gpu-round", ["--data", "cifar10.npz", "--rounds", "1"], None),
         ("embed", ["--pictures", "6"], {"6 pictures of 224 px"}),
     ],

@@ -77,7 +77,7 @@ def test_labels_of_other_pictures_are_refused(cifar):
 
 
 def test_clothes_are_split_into_those_to_mend_and_those_that_test():
-    pictures, given = picture_data.clothes_to_mend(seed=0, quick=True)
+    pictures, given = picture_data.pictures_to_mend(None, seed=0, quick=True)
     assert pictures.pixels.shape == (120, 14, 14, 1)
     assert (given != pictures.true_labels).mean() == 0.2
     assert not (pictures.pixels[:20] == pictures.test_pixels).all(axis=(1, 2, 3)).any()

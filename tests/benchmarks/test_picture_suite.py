@@ -55,3 +55,8 @@ def test_a_run_that_fails_is_noted_and_the_others_go_on(monkeypatch, cifar):
     found = picture_suite.pictures(options, 1, lambda text: None)
     assert [trial.note for trial in found.trials] == ["failed: CUDA out of memory.", None]
     assert found.facts["curves"][1] == {"case": "symmetric50", "method": "labelmend", "test_by_round": [0.5]}
+
+
+def test_another_batch_takes_a_learning_rate_in_proportion():
+    assert picture_suite._batch(None) == {}
+    assert picture_suite._batch(256) == {"batch_size": 256, "lr": 0.04}

@@ -104,6 +104,7 @@ def test_refreshing_reads_no_more_than_its_share_of_a_large_data_set(monkeypatch
 
 def test_one_sample_more_than_a_batch_is_no_batch_of_one(monkeypatch):
     monkeypatch.setattr(module, "REFRESH_BATCH", 8)
+    monkeypatch.setattr(module, "REFRESH_BATCHES", 2)
     net = make_net(1)
     refresh_batch_norm(net, samples(9), generator())
     assert net[1].num_batches_tracked == 2

@@ -50,7 +50,7 @@ def test_features_are_eight_times_the_width_and_logits_linear_in_them(channels, 
 def test_three_stages_halve_the_picture():
     net, seen = make_net(), []
     for block in net.blocks:
-        block.register_forward_hook(lambda _, __, out: seen.append(tuple(out.shape[1:])))
+        block.register_forward_hook(lambda _, __, out: seen.append(tuple(out[0].shape[1:])))
     net(pictures(size=16))
     assert seen == [(4, 16, 16)] * 2 + [(8, 8, 8)] * 2 + [(16, 4, 4)] * 2 + [(32, 2, 2)] * 2
 
@@ -58,13 +58,14 @@ def test_three_stages_halve_the_picture():
 def test_a_block_without_weights_passes_its_input_on():
     block, x = PreActBlock(4, 4, stride=1), pictures(channels=4)
     torch.nn.init.zeros_(block.conv2.weight)
-    assert_close(block(x), x)
+    assert_close(sum(block(x)), x)
+    assert_close(sum(block(x, 2 * x)), 3 * x)
 
 
 def test_a_block_that_widens_passes_its_activated_input_through_the_shortcut():
     block, x = PreActBlock(4, 8, stride=2).eval(), pictures(channels=4)
     torch.nn.init.zeros_(block.conv2.weight)
-    assert_close(block(x), torch.nn.functional.conv2d(block.norm1(x), block.shortcut.weight, stride=2))
+    assert_close(sum(block(x)), torch.nn.functional.conv2d(block.norm1(x), block.shortcut.weight, stride=2))
 
 
 def test_weights_are_normalised_before_they_act():

@@ -60,12 +60,16 @@ def clothes() -> Clothes:
 
 
 def clothes_with_errors(seed: int, n_rows: int | None = None) -> Dataset:
-    """Pixels between 0 and 1, and a fifth of the labels wrong: those nearest to another class get that class."""
     source = clothes()
-    pixels = source.pictures[:n_rows].reshape(len(source.pictures[:n_rows]), -1) / np.float32(255)
     true_labels = source.true_labels[:n_rows]
-    given = noise.confusing(true_labels, RATE, noise.forest_probabilities(pixels, true_labels, seed, DEMO_TREES))
-    return Dataset(pixels, given, true_labels)
+    return Dataset(*with_confusing_errors(source.pictures[:n_rows], true_labels, seed), true_labels)
+
+
+def with_confusing_errors(pictures: NDArray[np.uint8], true_labels: IntArray, seed: int) -> tuple[FloatArray, IntArray]:
+    """Pixels between 0 and 1, and labels a fifth of which are wrong: those nearest to another class get that class."""
+    pixels = pictures.reshape(len(pictures), -1) / np.float32(255)
+    probabilities = noise.forest_probabilities(pixels, true_labels, seed, DEMO_TREES)
+    return pixels, noise.confusing(true_labels, RATE, probabilities)
 
 
 def digits(seed: int, kind: str, n_rows: int | None = None) -> Dataset:

@@ -111,43 +111,57 @@ def can_interpret() -> bool:
 
 
 def check_kernels(device: torch.device) -> Iterator[Comparison]:
-    """The fused kernels of normalisation and ReLU against torch's layers in float64."""
-    from labelmend.nets.fused_norm import norm_relu
-
+    """The fused kernels of normalisation and ReLU against torch's layers in float64, alone and after a sum."""
     cases = [(torch.float32, EXACT)] + ([(torch.bfloat16, BFLOAT16)] if device.type == "cuda" else [])
     for dtype, tolerance in cases:
-        generator = torch.Generator().manual_seed(0)
-        layer, reference = NormReLU(20).to(device), nn.BatchNorm2d(20).double()
-        x = (3 + 2 * torch.randn(7, 20, 9, 5, generator=generator)).to(dtype)
-        arriving = torch.randn(x.shape, generator=generator).to(dtype)
-        with torch.no_grad():
-            layer.weight.copy_(torch.randn(20, generator=generator))
-            layer.bias.copy_(torch.randn(20, generator=generator))
-            reference.load_state_dict({k: v.cpu() for k, v in layer.state_dict().items()})
-        own = x.to(device).contiguous(memory_format=torch.channels_last).requires_grad_()
-        plain = x.double().requires_grad_()
+        for adds in (False, True):
+            name = f"{'sum, ' if adds else ''}normalisation and ReLU, {str(dtype).removeprefix('torch.')}"
+            for what, value, wanted in kernel_answers(device, dtype, adds):
+                yield Comparison(f"{name}, {what}", relative(value, wanted), tolerance)
 
-        def kernels(batch: Tensor, training: bool, layer: NormReLU = layer) -> Tensor:
-            return norm_relu(
-                batch, layer.weight, layer.bias, layer.running_mean, layer.running_var, training, 0.1, layer.eps
-            )
 
-        y, expected = kernels(own, True), F.relu(reference(plain))
-        y.backward(arriving.to(device))
-        expected.backward(arriving.double())
-        with torch.no_grad():
-            in_use, expected_in_use = kernels(own, False), F.relu(reference.eval()(plain))
-        name = str(dtype).removeprefix("torch.")
-        for what, value, wanted in (
-            ("forward", y, expected),
-            ("gradient of the input", own.grad, plain.grad),
-            ("gradient of the weight", layer.weight.grad, reference.weight.grad),
-            ("gradient of the bias", layer.bias.grad, reference.bias.grad),
-            ("running mean", layer.running_mean, reference.running_mean),
-            ("running variance", layer.running_var, reference.running_var),
-            ("in use", in_use, expected_in_use),
-        ):
-            yield Comparison(f"normalisation and ReLU, {name}, {what}", relative(value, wanted), tolerance)
+def kernel_answers(
+    device: torch.device, dtype: torch.dtype, adds: bool
+) -> list[tuple[str, Tensor | None, Tensor | None]]:
+    """What the kernels compute beside what they should."""
+    from labelmend.nets.fused_norm import add_norm_relu, norm_relu
+
+    generator = torch.Generator().manual_seed(0)
+    layer, reference = NormReLU(20).to(device), nn.BatchNorm2d(20).double()
+    x, other, arriving, beside = (torch.randn(7, 20, 9, 5, generator=generator).to(dtype) for _ in range(4))
+    x = 3 + 2 * x
+    with torch.no_grad():
+        layer.weight.copy_(torch.randn(20, generator=generator))
+        layer.bias.copy_(torch.randn(20, generator=generator))
+        reference.load_state_dict({k: v.cpu() for k, v in layer.state_dict().items()})
+    own = [part.to(device).contiguous(memory_format=torch.channels_last).requires_grad_() for part in (x, other)]
+    plain = [part.double().requires_grad_() for part in (x, other)]
+
+    def kernels() -> tuple[Tensor, Tensor]:
+        return add_norm_relu(layer, *own) if adds else (own[0] * 1, norm_relu(layer, own[0]))
+
+    def layers() -> tuple[Tensor, Tensor]:
+        total = plain[0] + plain[1] if adds else plain[0] * 1
+        return total, F.relu(reference(total.to(dtype).double() if adds else total))  # the sum is kept rounded
+
+    (total, y), (expected_total, expected) = kernels(), layers()
+    torch.autograd.backward([y, total], [arriving.to(device), beside.to(device)])
+    torch.autograd.backward([expected, expected_total], [arriving.double(), beside.double()])
+    layer.eval(), reference.eval()
+    with torch.no_grad():
+        in_use, expected_in_use = kernels()[1], layers()[1]
+    found = [
+        ("forward", y, expected),
+        ("gradient of the input", own[0].grad, plain[0].grad),
+        ("gradient of the weight", layer.weight.grad, reference.weight.grad),
+        ("gradient of the bias", layer.bias.grad, reference.bias.grad),
+        ("running mean", layer.running_mean, reference.running_mean),
+        ("running variance", layer.running_var, reference.running_var),
+        ("in use", in_use, expected_in_use),
+    ]
+    if adds:
+        found += [("the sum", total, expected_total), ("gradient of the other", own[1].grad, plain[1].grad)]
+    return found
 
 
 def check_net(device: torch.device) -> Iterator[Comparison]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.benchmarks.datasets import PREFIX, IntArray, clothes, clothes_with_errors, read_arrays
+from labelmend.benchmarks.datasets import PREFIX, IntArray, clothes, read_arrays, with_confusing_errors
 from labelmend.data import noise
 from labelmend.errors import ConfigError, DataError
 
@@ -73,13 +73,23 @@ def random_pictures(quick: bool) -> PictureSet:
     return PictureSet(pixels, labels, pixels[:0], labels[:0])
 
 
-def clothes_to_mend(seed: int, quick: bool) -> tuple[PictureSet, IntArray]:
-    """The first pictures of clothes with a fifth of confusing errors, and the labels given; those left over test."""
+def pictures_to_mend(path: Path | None, seed: int, quick: bool) -> tuple[PictureSet, IntArray]:
+    """A few pictures with a fifth of confusing errors, and the labels given; others test.
+
+    Clothes that come with the library, or the first pictures of a file.
+    """
     n = QUICK_SMOKE_PICTURES if quick else SMOKE_PICTURES
-    source = clothes()
-    pixels, true = source.pictures[..., None], source.true_labels
-    rest = slice(n, n + QUICK_TEST) if quick else slice(n, None)
-    return PictureSet(pixels[:n], true[:n], pixels[rest], true[rest]), clothes_with_errors(seed, n).given_labels
+    n_test = QUICK_TEST if quick else None
+    if path is None:
+        source = clothes()
+        pixels, true = source.pictures[..., None], source.true_labels
+        some = PictureSet(pixels[:n], true[:n], pixels[n:][:n_test], true[n:][:n_test])
+    else:
+        whole = read_pictures(path)
+        some = PictureSet(
+            whole.pixels[:n], whole.true_labels[:n], whole.test_pixels[:n_test], whole.test_labels[:n_test]
+        )
+    return some, with_confusing_errors(some.pixels, some.true_labels, seed)[1]
 
 
 def given_labels(pictures: PictureSet, label_set: str, labels: Path | None, seed: int) -> IntArray:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.benchmarks.datasets import IntArray
-from labelmend.benchmarks.picture_data import PictureSet, clothes_to_mend, given_labels, is_drawn, read_pictures
+from labelmend.benchmarks.picture_data import PictureSet, given_labels, is_drawn, pictures_to_mend, read_pictures
 from labelmend.benchmarks.runner import Say
 from labelmend.benchmarks.scores import Figures
 from labelmend.benchmarks.suite import Facts
+from labelmend.config import make_config
 from labelmend.errors import ConfigError
 
 OURS = "labelmend"
@@ -111,6 +112,12 @@ def pictures(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
 def ablation_options(options: argparse.ArgumentParser) -> None:
     _add_data(options)
     options.add_argument("--rounds", type=int, default=40, metavar="N", help="default 40; the paper has 200")
+    options.add_argument(
+        "--batch-size",
+        type=int,
+        metavar="N",
+        help="default: the preset's 128; another one is faster and takes a learning rate in proportion",
+    )
     options.add_argument("--rows", nargs="+", choices=list(ABLATION), default=list(ABLATION), help="default: all four")
 
 
@@ -120,7 +127,7 @@ def ablation(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     for seed in range(n_seeds):
         given = given_labels(data, ABLATION_NOISE, None, seed)
         for row in options.rows:
-            changes = {**_changes(options), **ABLATION[row][0]}
+            changes = {**_batch(options.batch_size), **_changes(options), **ABLATION[row][0]}
             trials.append(_train(data, given, row, seed, "paper", changes, say))
     beside = [
         trial
@@ -131,7 +138,17 @@ def ablation(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     return Findings(beside, _facts(trials, notes))
 
 
+def _batch(size: int | None) -> dict[str, Any]:
+    if size is None:
+        return {}
+    usual = make_config("paper", "pictures")
+    return {"batch_size": size, "lr": usual.lr * size / (usual.batch_size or size)}
+
+
 def smoke_options(options: argparse.ArgumentParser) -> None:
+    options.add_argument(
+        "--data", type=Path, metavar="FILE.npz", help="the first pictures of this file, not those that come with it"
+    )
     options.add_argument("--width", type=int, default=SMOKE_WIDTH, metavar="N", help=f"default {SMOKE_WIDTH}")
     options.add_argument("--rounds", type=int, metavar="N", help="default: what few pictures get")
 
@@ -139,9 +156,9 @@ def smoke_options(options: argparse.ArgumentParser) -> None:
 def smoke(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     trials = []
     for seed in range(n_seeds):
-        data, given = clothes_to_mend(seed, options.quick)
+        data, given = pictures_to_mend(options.data, seed, options.quick)
         changes = {"width": options.width, **_changes(options), "device": "cpu"}
-        name = f"{len(given):,} pictures of clothes"
+        name = f"{len(given):,} pictures{' of clothes' if options.data is None else ''}"
         trials.append(_train(data, given, name, seed, "plus", changes, say))
     notes = ["A fifth of the labels wrong, confusing; on a CPU whatever there is."]
     return Findings(trials, _facts(trials, notes))

@@ -2,17 +2,21 @@
 
 A batch (n, C, H, W) with channels last is a matrix of R = n H W rows and C columns, and everything is a sum over rows
 or a change of single entries. Sums are taken in float32 over many short stretches of rows, around the first row, so
-that a large mean does not swallow the variance.
+that a large mean does not swallow the variance. The batch may be the sum of two: then that is made, kept and
+normalised on one way through memory, and so is its gradient.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from labelmend.nets.norm_relu import NormReLU
 
 ROWS, COLUMNS = 64, 64  # of the tile one program works on
 PROGRAMS = 528  # stretches of rows times tiles of columns: 4 programs for each of 132 multiprocessors
@@ -20,73 +24,98 @@ FINISHED = 8  # columns a program adds up over all stretches
 
 
 @triton.jit
-def _moments(x, sums, squares, n_rows, n_columns, n_stretches, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def _per_column(numbers, columns, n_columns):
+    return tl.load(numbers + columns, mask=columns < n_columns, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def _tile(rows, columns, n_rows, n_columns):
+    """Where the entries of a tile are, and which of them exist."""
+    exists = (rows < n_rows)[:, None] & (columns < n_columns)[None, :]
+    return rows.to(tl.int64)[:, None] * n_columns + columns[None, :], exists
+
+
+@triton.jit
+def _entries(x, other, total, at, exists, ADDS: tl.constexpr):
+    """Entries of x; or of x + other, as rounded, which are then stored in `total`."""
+    values = tl.load(x + at, mask=exists, other=0.0)
+    if ADDS:
+        values = (values.to(tl.float32) + tl.load(other + at, mask=exists, other=0.0)).to(total.dtype.element_ty)
+        tl.store(total + at, values, mask=exists)
+    return values.to(tl.float32)
+
+
+@triton.jit
+def _column_sums(parts, columns, n_columns, n_stretches, STRETCHES: tl.constexpr):
+    at, exists = _tile(tl.arange(0, STRETCHES), columns, n_stretches, n_columns)
+    return tl.sum(tl.load(parts + at, mask=exists, other=0.0), axis=0)
+
+
+@triton.jit
+def _moments(
+    x, other, total, origin, sums, squares, n_rows, n_columns, n_stretches,
+    ADDS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = columns < n_columns
-    origin = tl.load(x + columns, mask=inside, other=0.0).to(tl.float32)
-    total = tl.zeros([COLUMNS], tl.float32)
-    square = tl.zeros([COLUMNS], tl.float32)
+    first = _per_column(x, columns, n_columns)
+    if ADDS:
+        first += _per_column(other, columns, n_columns)
+    tl.store(origin + columns, first, mask=columns < n_columns)
+    away_sum = tl.zeros([ROWS, COLUMNS], tl.float32)  # added up over the rows of the tile only once, at the end
+    square_sum = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(tl.program_id(0) * ROWS, n_rows, n_stretches * ROWS):
-        rows = start + tl.arange(0, ROWS)
-        mask = (rows < n_rows)[:, None] & inside[None, :]
-        at = rows.to(tl.int64)[:, None] * n_columns + columns[None, :]
-        values = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
-        away = tl.where(mask, values - origin[None, :], 0.0)
-        total += tl.sum(away, axis=0)
-        square += tl.sum(away * away, axis=0)
-    tl.store(sums + tl.program_id(0) * n_columns + columns, total, mask=inside)
-    tl.store(squares + tl.program_id(0) * n_columns + columns, square, mask=inside)
+        at, exists = _tile(start + tl.arange(0, ROWS), columns, n_rows, n_columns)
+        away = tl.where(exists, _entries(x, other, total, at, exists, ADDS) - first[None, :], 0.0)
+        away_sum += away
+        square_sum += away * away
+    place = tl.program_id(0) * n_columns + columns
+    tl.store(sums + place, tl.sum(away_sum, axis=0), mask=columns < n_columns)
+    tl.store(squares + place, tl.sum(square_sum, axis=0), mask=columns < n_columns)
 
 
 @triton.jit
 def _finish_moments(
-    x, sums, squares, weight, bias, running_mean, running_var, mean, inverse, scale, shift,
+    origin, sums, squares, weight, bias, running_mean, running_var, mean, inverse, scale, shift,
     n_rows, n_columns, n_stretches, momentum, epsilon, STRETCHES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     inside = columns < n_columns
-    stretches = tl.arange(0, STRETCHES)
-    mask = (stretches < n_stretches)[:, None] & inside[None, :]
-    at = stretches[:, None] * n_columns + columns[None, :]
-    away = tl.sum(tl.load(sums + at, mask=mask, other=0.0), axis=0) / n_rows
-    square = tl.sum(tl.load(squares + at, mask=mask, other=0.0), axis=0) / n_rows
-    middle = tl.load(x + columns, mask=inside, other=0.0).to(tl.float32) + away
+    away = _column_sums(sums, columns, n_columns, n_stretches, STRETCHES) / n_rows
+    square = _column_sums(squares, columns, n_columns, n_stretches, STRETCHES) / n_rows
+    middle = _per_column(origin, columns, n_columns) + away
     variance = tl.maximum(square - away * away, 0.0)
     root = 1.0 / tl.sqrt(variance + epsilon)
-    factor = tl.load(weight + columns, mask=inside, other=0.0) * root
+    factor = _per_column(weight, columns, n_columns) * root
     tl.store(mean + columns, middle, mask=inside)
     tl.store(inverse + columns, root, mask=inside)
     tl.store(scale + columns, factor, mask=inside)
-    tl.store(shift + columns, tl.load(bias + columns, mask=inside, other=0.0) - middle * factor, mask=inside)
-    old_mean = tl.load(running_mean + columns, mask=inside, other=0.0)
-    old_variance = tl.load(running_var + columns, mask=inside, other=0.0)
+    tl.store(shift + columns, _per_column(bias, columns, n_columns) - middle * factor, mask=inside)
+    old_mean = _per_column(running_mean, columns, n_columns)
+    old_variance = _per_column(running_var, columns, n_columns)
     unbiased = variance * n_rows / (n_rows - 1)
     tl.store(running_mean + columns, old_mean + momentum * (middle - old_mean), mask=inside)
     tl.store(running_var + columns, old_variance + momentum * (unbiased - old_variance), mask=inside)
 
 
 @triton.jit
-def _scale_running(weight, bias, running_mean, running_var, scale, shift, n_columns, epsilon, COLUMNS: tl.constexpr):
-    columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = columns < n_columns
-    root = 1.0 / tl.sqrt(tl.load(running_var + columns, mask=inside, other=0.0) + epsilon)
-    factor = tl.load(weight + columns, mask=inside, other=0.0) * root
-    middle = tl.load(running_mean + columns, mask=inside, other=0.0)
-    tl.store(scale + columns, factor, mask=inside)
-    tl.store(shift + columns, tl.load(bias + columns, mask=inside, other=0.0) - middle * factor, mask=inside)
+def _apply(
+    x, other, total, y, scale, shift, n_rows, n_columns, ADDS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    at, exists = _tile(tl.program_id(0) * ROWS + tl.arange(0, ROWS), columns, n_rows, n_columns)
+    factor = _per_column(scale, columns, n_columns)[None, :]
+    offset = _per_column(shift, columns, n_columns)[None, :]
+    out = _entries(x, other, total, at, exists, ADDS) * factor + offset
+    tl.store(y + at, tl.maximum(out, 0.0).to(y.dtype.element_ty), mask=exists)
 
 
 @triton.jit
-def _apply(x, y, scale, shift, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = columns < n_columns
-    mask = (rows < n_rows)[:, None] & inside[None, :]
-    at = rows.to(tl.int64)[:, None] * n_columns + columns[None, :]
-    factor = tl.load(scale + columns, mask=inside, other=0.0)[None, :]
-    offset = tl.load(shift + columns, mask=inside, other=0.0)[None, :]
-    out = tl.load(x + at, mask=mask, other=0.0).to(tl.float32) * factor + offset
-    tl.store(y + at, tl.maximum(out, 0.0).to(y.dtype.element_ty), mask=mask)
+def _passed_on(values, gradient, scale, shift, at, exists, columns, n_columns):
+    """The gradient that the ReLU lets through."""
+    factor = _per_column(scale, columns, n_columns)[None, :]
+    offset = _per_column(shift, columns, n_columns)[None, :]
+    arriving = tl.load(gradient + at, mask=exists, other=0.0).to(tl.float32)
+    return tl.where(values * factor + offset > 0.0, arriving, 0.0)
 
 
 @triton.jit
@@ -95,24 +124,19 @@ def _gradient_sums(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = columns < n_columns
-    factor = tl.load(scale + columns, mask=inside, other=0.0)[None, :]
-    offset = tl.load(shift + columns, mask=inside, other=0.0)[None, :]
-    middle = tl.load(mean + columns, mask=inside, other=0.0)[None, :]
-    root = tl.load(inverse + columns, mask=inside, other=0.0)[None, :]
-    total = tl.zeros([COLUMNS], tl.float32)
-    product = tl.zeros([COLUMNS], tl.float32)
+    middle = _per_column(mean, columns, n_columns)[None, :]
+    root = _per_column(inverse, columns, n_columns)[None, :]
+    passed_sum = tl.zeros([ROWS, COLUMNS], tl.float32)
+    product_sum = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(tl.program_id(0) * ROWS, n_rows, n_stretches * ROWS):
-        rows = start + tl.arange(0, ROWS)
-        mask = (rows < n_rows)[:, None] & inside[None, :]
-        at = rows.to(tl.int64)[:, None] * n_columns + columns[None, :]
-        values = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
-        arriving = tl.load(gradient + at, mask=mask, other=0.0).to(tl.float32)
-        passed = tl.where(values * factor + offset > 0.0, arriving, 0.0)
-        total += tl.sum(passed, axis=0)
-        product += tl.sum(passed * (values - middle) * root, axis=0)
-    tl.store(sums + tl.program_id(0) * n_columns + columns, total, mask=inside)
-    tl.store(products + tl.program_id(0) * n_columns + columns, product, mask=inside)
+        at, exists = _tile(start + tl.arange(0, ROWS), columns, n_rows, n_columns)
+        values = tl.load(x + at, mask=exists, other=0.0).to(tl.float32)
+        passed = _passed_on(values, gradient, scale, shift, at, exists, columns, n_columns)
+        passed_sum += passed
+        product_sum += passed * (values - middle) * root
+    place = tl.program_id(0) * n_columns + columns
+    tl.store(sums + place, tl.sum(passed_sum, axis=0), mask=columns < n_columns)
+    tl.store(products + place, tl.sum(product_sum, axis=0), mask=columns < n_columns)
 
 
 @triton.jit
@@ -122,63 +146,66 @@ def _finish_gradient_sums(
 ):  # fmt: skip
     columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     inside = columns < n_columns
-    stretches = tl.arange(0, STRETCHES)
-    mask = (stretches < n_stretches)[:, None] & inside[None, :]
-    at = stretches[:, None] * n_columns + columns[None, :]
-    tl.store(bias_gradient + columns, tl.sum(tl.load(sums + at, mask=mask, other=0.0), axis=0), mask=inside)
-    tl.store(weight_gradient + columns, tl.sum(tl.load(products + at, mask=mask, other=0.0), axis=0), mask=inside)
+    tl.store(bias_gradient + columns, _column_sums(sums, columns, n_columns, n_stretches, STRETCHES), mask=inside)
+    tl.store(weight_gradient + columns, _column_sums(products, columns, n_columns, n_stretches, STRETCHES), mask=inside)
 
 
 @triton.jit
 def _input_gradient(
-    x, gradient, out, scale, shift, mean, inverse, bias_gradient, weight_gradient, n_rows, n_columns,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    x, gradient, beside, out, scale, shift, mean, inverse, bias_gradient, weight_gradient, n_rows, n_columns,
+    ADDS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    """`beside` is the gradient of the batch from its other use, if it has one."""
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = columns < n_columns
-    mask = (rows < n_rows)[:, None] & inside[None, :]
-    at = rows.to(tl.int64)[:, None] * n_columns + columns[None, :]
-    factor = tl.load(scale + columns, mask=inside, other=0.0)[None, :]
-    offset = tl.load(shift + columns, mask=inside, other=0.0)[None, :]
-    middle = tl.load(mean + columns, mask=inside, other=0.0)[None, :]
-    root = tl.load(inverse + columns, mask=inside, other=0.0)[None, :]
-    common = tl.load(bias_gradient + columns, mask=inside, other=0.0)[None, :]
-    along = tl.load(weight_gradient + columns, mask=inside, other=0.0)[None, :]
-    values = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
-    arriving = tl.load(gradient + at, mask=mask, other=0.0).to(tl.float32)
-    passed = tl.where(values * factor + offset > 0.0, arriving, 0.0)
+    at, exists = _tile(tl.program_id(0) * ROWS + tl.arange(0, ROWS), columns, n_rows, n_columns)
+    factor = _per_column(scale, columns, n_columns)[None, :]
+    middle = _per_column(mean, columns, n_columns)[None, :]
+    root = _per_column(inverse, columns, n_columns)[None, :]
+    common = _per_column(bias_gradient, columns, n_columns)[None, :]
+    along = _per_column(weight_gradient, columns, n_columns)[None, :]
+    values = tl.load(x + at, mask=exists, other=0.0).to(tl.float32)
+    passed = _passed_on(values, gradient, scale, shift, at, exists, columns, n_columns)
     result = factor * (passed - (common + (values - middle) * root * along) / n_rows)
-    tl.store(out + at, result.to(out.dtype.element_ty), mask=mask)
+    if ADDS:
+        result += tl.load(beside + at, mask=exists, other=0.0).to(tl.float32)
+    tl.store(out + at, result.to(out.dtype.element_ty), mask=exists)
 
 
 class _NormReLU(torch.autograd.Function):
+    """x -> relu(norm(x)); or x, other -> that of their sum, and the sum."""
+
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor,
-        momentum: float, epsilon: float,
-    ) -> Tensor:  # fmt: skip
-        x = x.contiguous(memory_format=torch.channels_last)
-        n_columns = x.shape[1]
-        n_rows = x.numel() // n_columns
+        ctx: Any, x: Tensor, other: Tensor | None, weight: Tensor, bias: Tensor, running_mean: Tensor,
+        running_var: Tensor, momentum: float, epsilon: float,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+        x = _channels_last(x)
+        n_rows, n_columns = _shape(x)
         tiles, stretches = _grid(n_rows, n_columns)
         sums, squares = _partial_sums(stretches, n_columns, x.device)
-        mean, inverse, scale, shift = (torch.empty(n_columns, device=x.device) for _ in range(4))
-        _moments[(stretches, tiles)](x, sums, squares, n_rows, n_columns, stretches, ROWS=ROWS, COLUMNS=COLUMNS)
+        origin, mean, inverse, scale, shift = (torch.empty(n_columns, device=x.device) for _ in range(5))
+        total = x if other is None else torch.empty_like(x)
+        _moments[(stretches, tiles)](
+            x, x if other is None else _channels_last(other), total, origin, sums, squares,
+            n_rows, n_columns, stretches, ADDS=other is not None, ROWS=ROWS, COLUMNS=COLUMNS,
+        )  # fmt: skip
         _finish_moments[(triton.cdiv(n_columns, FINISHED),)](
-            x, sums, squares, weight, bias, running_mean, running_var, mean, inverse, scale, shift,
+            origin, sums, squares, weight, bias, running_mean, running_var, mean, inverse, scale, shift,
             n_rows, n_columns, stretches, momentum, epsilon,
             STRETCHES=triton.next_power_of_2(stretches), COLUMNS=FINISHED,
         )  # fmt: skip
-        ctx.save_for_backward(x, scale, shift, mean, inverse)
-        return _applied(x, scale, shift)
+        ctx.save_for_backward(total, scale, shift, mean, inverse)
+        ctx.set_materialize_grads(False)
+        active = _applied(total, None, scale, shift)[0]
+        return active if other is None else (active, total)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor | None, beside: Tensor | None = None) -> tuple[Tensor | None, ...]:
         x, scale, shift, mean, inverse = ctx.saved_tensors
-        gradient = gradients[0].contiguous(memory_format=torch.channels_last)
-        n_columns = x.shape[1]
-        n_rows = x.numel() // n_columns
+        if gradient is None:
+            return (beside, beside, *(None,) * 6)
+        gradient = _channels_last(gradient)
+        n_rows, n_columns = _shape(x)
         tiles, stretches = _grid(n_rows, n_columns)
         sums, products = _partial_sums(stretches, n_columns, x.device)
         bias_gradient, weight_gradient = (torch.empty(n_columns, device=x.device) for _ in range(2))
@@ -192,44 +219,53 @@ class _NormReLU(torch.autograd.Function):
         )  # fmt: skip
         out = torch.empty_like(x)
         _input_gradient[(triton.cdiv(n_rows, ROWS), tiles)](
-            x, gradient, out, scale, shift, mean, inverse, bias_gradient, weight_gradient, n_rows, n_columns,
-            ROWS=ROWS, COLUMNS=COLUMNS,
+            x, gradient, gradient if beside is None else _channels_last(beside), out, scale, shift, mean, inverse,
+            bias_gradient, weight_gradient, n_rows, n_columns,
+            ADDS=beside is not None, ROWS=ROWS, COLUMNS=COLUMNS,
         )  # fmt: skip
-        return out, weight_gradient, bias_gradient, None, None, None, None
+        of_other = out if ctx.needs_input_grad[1] else None
+        return out, of_other, weight_gradient, bias_gradient, None, None, None, None
 
 
-def norm_relu(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    epsilon: float,
-) -> Tensor:
-    """relu(batch_norm(x)); in training mode the running statistics move by `momentum`."""
-    assert running_mean is not None
-    assert running_var is not None
-    if training:
-        out: Tensor = _NormReLU.apply(x, weight, bias, running_mean, running_var, momentum, epsilon)
+def norm_relu(layer: NormReLU, x: Tensor) -> Tensor:
+    """relu(batch_norm(x)); in training mode the running statistics of the layer move."""
+    if layer.training:
+        out: Tensor = _NormReLU.apply(x, None, *_numbers(layer))
         return out
-    x = x.contiguous(memory_format=torch.channels_last)
-    n_columns = x.shape[1]
-    scale, shift = (torch.empty(n_columns, device=x.device) for _ in range(2))
-    _scale_running[(triton.cdiv(n_columns, COLUMNS),)](
-        weight, bias, running_mean, running_var, scale, shift, n_columns, epsilon, COLUMNS=COLUMNS
-    )
-    return _applied(x, scale, shift)
+    return _applied(_channels_last(x), None, *layer.running_scale())[0]
 
 
-def _applied(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    y = torch.empty_like(x)
-    n_columns = x.shape[1]
-    n_rows = x.numel() // n_columns
+def add_norm_relu(layer: NormReLU, x: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """The sum of two batches and relu(batch_norm(sum))."""
+    if layer.training:
+        active, total = _NormReLU.apply(x, other, *_numbers(layer))
+    else:
+        active, total = _applied(_channels_last(x), _channels_last(other), *layer.running_scale())
+    return total, active
+
+
+def _numbers(layer: NormReLU) -> tuple[Any, ...]:
+    return layer.weight, layer.bias, layer.running_mean, layer.running_var, layer.momentum, layer.eps
+
+
+def _applied(x: Tensor, other: Tensor | None, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    """relu(scale x + shift) and x, where x is the sum of both batches if there are two."""
+    y, total = torch.empty_like(x), x if other is None else torch.empty_like(x)
+    n_rows, n_columns = _shape(x)
     grid = (triton.cdiv(n_rows, ROWS), triton.cdiv(n_columns, COLUMNS))
-    _apply[grid](x, y, scale, shift, n_rows, n_columns, ROWS=ROWS, COLUMNS=COLUMNS)
-    return y
+    _apply[grid](
+        x, x if other is None else other, total, y, scale, shift, n_rows, n_columns,
+        ADDS=other is not None, ROWS=ROWS, COLUMNS=COLUMNS,
+    )  # fmt: skip
+    return y, total
+
+
+def _channels_last(batch: Tensor) -> Tensor:
+    return batch.contiguous(memory_format=torch.channels_last)
+
+
+def _shape(batch: Tensor) -> tuple[int, int]:
+    return batch.numel() // batch.shape[1], batch.shape[1]
 
 
 def _grid(n_rows: int, n_columns: int) -> tuple[int, int]:

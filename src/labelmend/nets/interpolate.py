@@ -11,7 +11,7 @@ from torch import nn
 
 from labelmend.data.samples import Samples
 
-REFRESH_BATCHES = 2
+REFRESH_BATCHES = 1  # training moves the statistics on; these are only where it begins
 REFRESH_BATCH = 2048  # few and large: a GPU waits for the start of every one
 
 
@@ -32,11 +32,12 @@ def refresh_batch_norm(net: nn.Module, samples: Samples, generator: torch.Genera
     momenta = [layer.momentum for layer in layers]
     for layer in layers:
         layer.reset_running_stats()
-        layer.momentum = None  # cumulative average
     net.train()
     order = torch.randperm(len(samples), generator=generator, device=samples.device)[: REFRESH_BATCHES * REFRESH_BATCH]
     # Nearly equal batches: a last batch of one sample has no variance.
-    for indices in order.tensor_split(-(-len(order) // REFRESH_BATCH)):
+    for number, indices in enumerate(order.tensor_split(-(-len(order) // REFRESH_BATCH)), start=1):
+        for layer in layers:
+            layer.momentum = 1 / number  # the mean over the batches so far
         net(samples.batch(indices, "weak", generator))
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum

@@ -23,11 +23,11 @@ class PreActBlock(nn.Module):
         self.conv2 = nn.Conv2d(n_out, n_out, 3, padding=1, bias=False)
         self.shortcut = nn.Conv2d(n_in, n_out, 1, stride, bias=False) if stride != 1 or n_in != n_out else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        active = self.norm1(x)
+    def forward(self, x: Tensor, beside: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Takes and gives a batch as two whose sum it is: the next normalisation adds them while it reads them."""
+        x, active = (x, self.norm1(x)) if beside is None else self.norm1.of_sum(x, beside)
         kept = x if self.shortcut is None else self.shortcut(active)
-        inner: Tensor = self.conv2(self.norm2(self.conv1(active)))
-        return inner + kept
+        return self.conv2(self.norm2.of_convolution(self.conv1, active)), kept
 
 
 class PreActResNet(nn.Module):
@@ -50,6 +50,10 @@ class PreActResNet(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=x.is_cuda):
-            features = self.norm(self.blocks(self.stem(x))).mean(dim=(2, 3))
+            first, *others = self.blocks
+            inner, kept = first(self.stem(x))
+            for block in others:
+                inner, kept = block(inner, kept)
+            features = self.norm.of_sum(inner, kept)[1].mean(dim=(2, 3))
             logits = self.head(features)
         return features.float(), logits.float()

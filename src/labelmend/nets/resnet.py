@@ -30,7 +30,8 @@ class Bottleneck(nn.Module):
             self.downsample = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        inner = self.bn3(self.conv3(self.bn2(self.conv2(self.bn1(self.conv1(x))))))
+        inner = self.bn2.of_convolution(self.conv2, self.bn1.of_convolution(self.conv1, x))
+        inner = self.bn3(self.conv3(inner))
         return torch.relu(inner + (x if self.downsample is None else self.downsample(x)))
 
 
@@ -54,7 +55,7 @@ class ResNet50(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=x.is_cuda):
-            x = self.maxpool(self.bn1(self.conv1(x)))
+            x = self.maxpool(self.bn1.of_convolution(self.conv1, x))
             for stage in range(len(BLOCKS)):
                 x = getattr(self, f"layer{stage + 1}")(x)
             features = x.mean(dim=(2, 3))
