@@ -147,3 +147,16 @@ def test_pictures_of_a_list_of_files_are_in_the_report(tmp_path):
     assert text.count('<img src="data:image/png;base64,') > result.count("corrected")
     assert result.repeat.startswith("labelmend.correct(X, y, ids=ids, preset='plus', n_rounds=2")
     assert np.isfinite(result.map.positions).all()
+
+
+def test_after_a_review_the_report_shows_the_merged_labels(run, capsys):
+    from labelmend.reviewed import Reviewed, write_reviewed
+
+    before = labelmend.load(run)
+    doubted = np.flatnonzero(before.status == "kept")[:2]
+    codes = (before.corrected_codes[doubted] + 1) % 3
+    write_reviewed(Reviewed(doubted, codes, np.array([], dtype=np.int64), 2), run)
+    assert main(["report", str(run)]) == 0
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert "2 were decided by a person" in text
+    assert 'class="dot dot-reviewed"></span> 2 reviewed' in text
