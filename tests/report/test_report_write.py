@@ -150,12 +150,16 @@ def test_pictures_of_a_list_of_files_are_in_the_report(tmp_path):
 
 
 def test_after_a_review_the_report_shows_the_merged_labels(run, capsys):
-    from labelmend.reviewed import Reviewed, write_reviewed
+    from labelmend.review.decisions import FILE, LABEL, Choice, Decisions, Subject
+    from labelmend.run_folder import read_run
 
-    before = labelmend.load(run)
-    doubted = np.flatnonzero(before.status == "kept")[:2]
-    codes = (before.corrected_codes[doubted] + 1) % 3
-    write_reviewed(Reviewed(doubted, codes, np.array([], dtype=np.int64), 2), run)
+    before = read_run(run)
+    log = Decisions(run / FILE, Subject.of(before))
+    for sample in np.flatnonzero(before.status == "kept")[:2].tolist():
+        other = int(before.corrected_codes[sample] + 1) % 3
+        log.decide([Choice(sample, LABEL, other, int(log.standing.number[sample]))], "tab", str(sample))
+    log.close()
+    assert main(["apply", str(run)]) == 0
     assert main(["report", str(run)]) == 0
     text = (run / "report.html").read_text(encoding="utf-8")
     assert "2 were decided by a person" in text
