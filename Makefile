@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint browser bench clean
 .DELETE_ON_ERROR:
 
 $(READY): pyproject.toml constraints.txt
@@ -15,13 +15,17 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/labelmend demo
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest
 
 lint: $(READY)
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
+
+# Chromium for the browser tests, if there is none; without one they are skipped, but fail where CI=true.
+browser: $(READY)
+	$(BIN)/python tests/chromium.py
 
 bench: $(READY)
 	$(BIN)/labelmend benchmark digits --out benchmarks/results/digits.json

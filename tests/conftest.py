@@ -1,10 +1,14 @@
 """Settings of every test; its place here puts `reference` and `strategies` on the import path."""
 
+import os
 import pickle
 
 import pytest
 import torch
 from hypothesis import settings
+
+from chromium import MISSING
+from labelmend.benchmarks.chromium import find_chromium, launch_arguments
 
 settings.register_profile("labelmend", deadline=None, max_examples=50)
 settings.load_profile("labelmend")
@@ -18,3 +22,55 @@ def no_pickle(monkeypatch):
 
     for module, name in [(pickle, "load"), (pickle, "loads"), (pickle, "Unpickler"), (torch, "load")]:
         monkeypatch.setattr(module, name, refuse)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium for all tests. Without one they are skipped; where CI=true they fail."""
+    path = find_chromium()
+    if path is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=path, args=launch_arguments())
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def context(browser):
+    """A fresh profile: no cookies, no storage."""
+    fresh = browser.new_context()
+    fresh.set_default_timeout(10_000)
+    yield fresh
+    fresh.close()
+
+
+@pytest.fixture
+def page(context):
+    """A fresh page; `page.errors` are its console errors and uncaught ones, `page.requests` the addresses it asked."""
+    opened = context.new_page()
+    opened.errors, opened.requests = [], []
+    opened.on("console", lambda message: opened.errors.append(message.text) if message.type == "error" else None)
+    opened.on("pageerror", lambda error: opened.errors.append(str(error)))
+    opened.on("request", lambda request: opened.requests.append(request.url))
+    return opened
+
+
+@pytest.fixture
+def axe():
+    """Call it with a page: the accessibility issues axe-core counts as serious or critical, in words."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def serious(page, **options):
+        found = Axe().run(page, **options).response["violations"]
+        return [
+            f"{issue['id']}: {issue['help']} at {[node['target'] for node in issue['nodes']][:5]}"
+            for issue in found
+            if issue["impact"] in ("serious", "critical")
+        ]
+
+    return serious

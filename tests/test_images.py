@@ -194,6 +194,8 @@ def test_unreadable_pictures_stay_in_the_result_and_take_no_part(tmp_path):
         np.testing.assert_array_equal(getattr(result, field)[good], getattr(alone, field), err_msg=field)
     np.testing.assert_array_equal(result.votes[good].toarray(), alone.votes.toarray())
     np.testing.assert_array_equal(result.neighbors[good], good[alone.neighbors])
+    np.testing.assert_array_equal(result.map.indices, good)
+    np.testing.assert_array_equal(result.map.positions, alone.map.positions)
     summary = result.summary()
     assert (summary["rows"], summary["labelled"], summary["unreadable"]) == (60, 57, 3)
     assert summary["kept"] + summary["corrected"] + summary["review"] == 57

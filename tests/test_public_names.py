@@ -21,6 +21,7 @@ def test_the_public_names_are_these():
         "correct",
         "correct_images",
         "load",
+        "read_decisions",
     ]
     assert dir(labelmend) == sorted(labelmend.__all__)
 

@@ -29,6 +29,7 @@ SUMMARY = {
     "kept": 9_900,
     "corrected": 1_800,
     "review": 300,
+    "reviewed": 0,
     "filled": 345,
     "unreadable": 0,
     "confused_pairs": [{"given": "cat", "corrected": "dog", "count": 1_000}, {"given": 3, "corrected": 8, "count": 7}],

@@ -14,15 +14,26 @@ if TYPE_CHECKING:
     from labelmend.estimator import LabelCorrector
     from labelmend.images import correct_images
     from labelmend.result import Correction
+    from labelmend.review.apply import read_decisions
     from labelmend.run_folder import load
 
 __version__ = "0.1.0"
-__all__ = ["Correction", "LabelCorrector", "RunConfig", "__version__", "correct", "correct_images", "load"]
+__all__ = [
+    "Correction",
+    "LabelCorrector",
+    "RunConfig",
+    "__version__",
+    "correct",
+    "correct_images",
+    "load",
+    "read_decisions",
+]
 
 _HOMES = {
     "correct": "labelmend.api",
     "correct_images": "labelmend.images",
     "load": "labelmend.run_folder",
+    "read_decisions": "labelmend.review.apply",
     "LabelCorrector": "labelmend.estimator",
     "Correction": "labelmend.result",
     "RunConfig": "labelmend.config",

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,11 @@ from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
-from labelmend.result import STATUS_TYPE, UNREADABLE, Correction
+from labelmend.repeat import call_text
+from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap
+from labelmend.run_folder import versions
+from labelmend.sample_map import draw_map
+from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
 
@@ -74,7 +78,9 @@ def correct(
         warnings.warn(note, LabelmendWarning, stacklevel=2)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
-    return assemble(solution, task, labels, names, notes, time.perf_counter() - began)
+    result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
+    named = {"trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net, **parameters}
+    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, named))
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ class Solution:
     decision: Decision
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
+    map: SampleMap | None = None
 
 
 def vector_task(
@@ -145,11 +152,24 @@ def solve(
     with seeded(config.seed, device), fast_arithmetic(device):
         state, found, decision = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
     notes = list(checkpoints.notes)
+    drawn = _draw(state, problem, decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, decision, checkpoints.seconds, notes)
+    return Solution(state, found, decision, checkpoints.seconds, notes, drawn)
+
+
+def _draw(
+    state: RoundState, problem: Problem, decision: Decision, seed: int, tell: Progress, notes: list[str]
+) -> SampleMap | None:
+    """The map of the report. It is never worth a run: where it cannot be drawn, a note says why."""
+    tell("map")
+    try:
+        return draw_map(state, problem, _numpy(decision.labels), _numpy(decision.status), seed)
+    except Exception as error:
+        notes.append(f"no map was drawn ({type(error).__name__}: {error})")
+        return None
 
 
 def assemble(
@@ -193,6 +213,8 @@ def assemble(
         duplicates=[rows[group].tolist() for group in task.duplicates],
         warnings=[*notes, *solution.notes],
         unreadable=unreadable or {},
+        map=None if solution.map is None else SampleMap(rows[solution.map.indices], solution.map.positions),
+        versions=versions(),
     )
 
 

@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import difflib
 import io
+import json
 import re
 import sys
 import types
@@ -34,6 +35,12 @@ examples:
       correct its labels
   labelmend correct photos/ --out run/
       correct pictures in class folders
+  labelmend report run/
+      see what happened, on one page
+  labelmend review run/
+      look at the doubtful ones and decide them; labelmend apply run/ merges
+  labelmend export run/ --to csv --with-data
+      the same table with the labels mended; --list names other formats
   labelmend correct --help
       all that can be set
 
@@ -70,12 +77,21 @@ CORRECT_EXAMPLES = """\
 examples:
   labelmend correct table.csv --labels species --id name --out run/
   labelmend correct table.csv --labels species --trusted checked --out run/
+  labelmend correct table.csv --labels species --trusted-from run/ --out run2/
   labelmend correct data.npz --labels y --missing -1 --out run/
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
   labelmend correct photos/ --out run/
   labelmend correct photos.csv --labels species --mode train --out run/
   labelmend correct photos/ --out run/ --time-limit 2h
   labelmend correct --resume run/
+"""
+REPORT = """\
+Write one HTML file about a run: what changed, how wrong the labels of each
+class are, a map of the samples, those worth a look, and how it was made.
+
+It opens without a network and holds all it shows, small pictures included.
+`correct` writes it already; do it again when data have moved, or decisions
+were applied.
 """
 EXPORT_MODEL = """\
 Write the classifier of a run as one ONNX file.
@@ -85,6 +101,45 @@ It takes pixels (n, height, width, 3) of uint8 at the model's size, or rows
 (n, classes). All else is inside: colours, cropping, backbone, scaling. The
 metadata name the classes, in order, and the size. The file takes its name
 once it has given the same probabilities as the original.
+"""
+REVIEW = """\
+Look at the doubtful samples of a run, and decide them.
+
+Opens a page that only this machine can reach. Every decision is on disk
+before the page says so; end it and begin again as often as you like. Then
+`labelmend apply RUN` merges the decisions into the labels, and `labelmend
+correct ... --trusted-from RUN` runs again with them as trusted samples.
+"""
+APPLY = """\
+Merge what a person decided in `labelmend review` into the labels of a run.
+
+Afterwards labels.csv holds the merged labels; what was decided has the status
+reviewed and confidence 1. What could not be told stays for review. What the
+run itself had said stays in the folder, in labels_before_review.csv. May be
+repeated, also after further decisions.
+"""
+EXPORT = """\
+Hand the labels of a run over to what comes next. `labelmend export --list`
+names the formats. The data of the run are only read, and the target is new:
+it takes its name once it is whole. Without --out it lies beside the run.
+"""
+EXPORT_EXAMPLES = """\
+examples:
+  labelmend export run/ --to csv --out labels.csv
+  labelmend export run/ --to csv --with-data --out table_mended.csv
+  labelmend export run/ --to folders --out sorted/ --link
+  labelmend export run/ --to huggingface --review given
+  labelmend export run/ --to patch --out run.patch.json
+  labelmend undo run.patch.json --in table_mended.csv --out table_again.csv
+
+Cells are written as they are, also where they begin with = + - or @: import
+such a .csv as text if you open it in a spreadsheet.
+"""
+UNDO = """\
+Take the changes of a patch back: in a .csv or .parquet that holds the new
+labels, or in class folders that `labelmend export --to folders` made. All of
+them or none: samples that have another label now are named, and nothing is
+written. The input is only read.
 """
 # The parameters of RunConfig in sections; a section begins at the field named here.
 SECTIONS = {
@@ -148,6 +203,11 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_demo(verbs)
     _add_correct(verbs)
+    _add_report(verbs)
+    _add_review(verbs)
+    _add_apply(verbs)
+    _add_export(verbs)
+    _add_undo(verbs)
     _add_export_model(verbs)
     _add_benchmark(verbs)
     return parser
@@ -190,6 +250,13 @@ def _add_data_options(group: Any) -> None:
     )
     group.add_argument("--id", metavar="COLUMN", help="column that names the rows")
     group.add_argument("--trusted", metavar="COLUMN", help="column that marks labels known to be right (yes/no, 1/0)")
+    group.add_argument(
+        "--trusted-from",
+        metavar="RUN",
+        type=Path,
+        help="trust what a person decided in the review of this run; samples are matched by their ids",
+    )
+    group.set_defaults(trusted_until=None)  # the last decision that counts, noted for --resume
     group.add_argument("--ignore", metavar="COLUMN", action="append", default=[], help="leave a column out; repeatable")
     group.add_argument("--features", metavar="ARRAY", help="feature array of an .npz, if it is not clear which")
     group.add_argument("--missing", metavar="VALUE", help="label that means there is none, such as -1")
@@ -243,6 +310,99 @@ def _add_output_options(group: Any) -> None:
     group.add_argument("--dry-run", action="store_true", help="check the data, estimate memory and time; no more")
     group.add_argument("--json", action="store_true", help="print the summary as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress, only the summary")
+
+
+def _add_report(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "report",
+        help="show a run on one page that opens anywhere",
+        description=REPORT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--out", type=Path, metavar="FILE", help="file to write (default report.html in RUN)")
+    verb.add_argument("--data", type=Path, metavar="PATH", help="where the pictures or the table are, if they moved")
+    verb.add_argument("--force", action="store_true", help="replace FILE if there is one")
+    verb.set_defaults(run=run_report, verb=verb)
+
+
+def _add_review(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "review",
+        help="look at the doubtful samples of a run, and decide them",
+        description=REVIEW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--port", type=int, default=0, metavar="N", help="port to listen on (default: any free one)")
+    verb.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
+    verb.add_argument("--data", type=Path, metavar="PATH", help="where the data are now, if they have moved")
+    verb.add_argument(
+        "--follow-links", action="store_true", help="show pictures that are links to files outside of the data folder"
+    )
+    verb.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine only)")
+    verb.set_defaults(run=run_review, verb=verb)
+
+
+def _add_apply(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "apply",
+        help="merge what was decided in a review into the labels",
+        description=APPLY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--dry-run", action="store_true", help="say what would change; no more")
+    verb.add_argument("--json", action="store_true", help="print it as JSON, with every label that changes")
+    verb.set_defaults(run=run_apply, verb=verb)
+
+
+def _add_export(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "export",
+        help="hand the labels over: tables, class folders, Hugging Face, Label Studio, COCO, FiftyOne, cleanlab",
+        usage="labelmend export RUN --to FORMAT [--out PATH] [option ...] | --list",
+        description=EXPORT,
+        epilog=EXPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verb.add_argument("folder", metavar="RUN", type=Path, nargs="?", help="run folder")
+    verb.add_argument("--to", metavar="FORMAT", help="one of those that --list names")
+    verb.add_argument("--list", action="store_true", help="name the formats")
+    verb.add_argument("--out", type=Path, metavar="PATH", help="file or folder to create")
+    verb.add_argument("--force", action="store_true", help="replace the file, or the folder of an earlier export")
+    verb.add_argument(
+        "--review",
+        default="corrected",
+        choices=("corrected", "given"),
+        help="doubtful labels as labelmend would have them, or as they were given (default corrected)",
+    )
+    verb.add_argument("--with-data", action="store_true", help="csv, parquet: your own table around the labels")
+    verb.add_argument("--link", action="store_true", help="pictures by link instead of copies")
+    verb.add_argument("--data", type=Path, metavar="PATH", help="where the data are now, if they have moved")
+    verb.add_argument("--json", action="store_true", help="print what was written as JSON")
+    verb.set_defaults(run=run_export, verb=verb)
+
+
+def _add_undo(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "undo",
+        help="take the changes of a patch back",
+        description=UNDO,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verb.add_argument("patch", metavar="PATCH", type=Path, help="file written by labelmend export RUN --to patch")
+    verb.add_argument(
+        "--in", dest="given", required=True, type=Path, metavar="PATH", help=".csv, .parquet or class folders"
+    )
+    verb.add_argument("--out", required=True, type=Path, metavar="PATH", help="file or folder to create")
+    verb.add_argument("--force", action="store_true", help="replace the file, or the folder of an earlier export")
+    verb.add_argument("--labels", metavar="COLUMN", help="label column, if it is another than the run's")
+    verb.add_argument("--id", metavar="COLUMN", help="column that names the samples, if it is another than the run's")
+    verb.add_argument("--link", action="store_true", help="class folders: pictures by link instead of copies")
+    verb.set_defaults(run=run_undo, verb=verb)
 
 
 def _add_export_model(verbs: Any) -> None:
@@ -302,6 +462,52 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
     from labelmend.benchmarks.command import main as benchmark
 
     return benchmark(arguments.name, arguments.rest)
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    from labelmend.report.write import report_command
+
+    print(report_command(arguments.folder, arguments.out, arguments.data, arguments.force))
+    return OK
+
+
+def run_review(arguments: argparse.Namespace) -> int:
+    from labelmend.review.command import review_command
+
+    review_command(
+        arguments.folder,
+        arguments.port,
+        arguments.host,
+        not arguments.no_browser,
+        arguments.data,
+        arguments.follow_links,
+    )
+    return OK
+
+
+def run_apply(arguments: argparse.Namespace) -> int:
+    from labelmend.review.apply import apply, merge_lines
+
+    merge = apply(arguments.folder, arguments.dry_run)
+    if arguments.json:
+        print(json.dumps({**dataclasses.asdict(merge), "dry_run": arguments.dry_run}))
+    else:
+        print("\n".join(merge_lines(merge, arguments.folder, arguments.dry_run)))
+    return OK
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    from labelmend.export.command import export_command
+
+    export_command(arguments)
+    return OK
+
+
+def run_undo(arguments: argparse.Namespace) -> int:
+    from labelmend.export.command import undo_command
+
+    undo_command(arguments)
+    return OK
 
 
 def run_export_model(arguments: argparse.Namespace) -> int:

@@ -27,18 +27,22 @@ from labelmend.estimate import estimate
 from labelmend.image_plan import plan
 from labelmend.images import choose, correct_images
 from labelmend.job import Job, read_job, refuse_unfinished, running
+from labelmend.repeat import command_text
+from labelmend.report.write import with_report
 from labelmend.result import Correction
+from labelmend.review.trusted import Decided, merge_decided, read_decided
 from labelmend.run_folder import CONFIG, load, refuse_existing
+from labelmend.source import picture_source, table_source
 from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
 from labelmend.time_limit import TimeLimit, read_limit
 
 Parameters = dict[str, Any]
 FOR_VECTORS = ("ignore", "features", "drop_bad_rows")
 FOR_PICTURES = ("mode", "backbone", "size", "cache")
-PATHS = ("data", "cache")
+PATHS = ("data", "cache", "trusted_from")
 KEPT_OPTIONS = (
     *("data", "labels", "id", "trusted", "missing", *FOR_VECTORS, *FOR_PICTURES),
-    *("force", "time_limit", "checkpoint_every"),
+    *("force", "time_limit", "checkpoint_every", "trusted_from", "trusted_until"),
 )  # what a run needs to be given again, besides its parameters
 WITH_RESUME = ("time_limit", "checkpoint_every", "quiet", "json")
 
@@ -68,7 +72,7 @@ def _resume(arguments: argparse.Namespace) -> None:
     parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in job.parameters.items()}
     if (out / CONFIG).exists() and not again.force:  # it was killed when all was done but to clear up
         with running(out, job, anew=False):
-            _print_result(load(out), arguments.resume, arguments.json)
+            _print_result(with_report(load(out), out), arguments.resume, arguments.json)
         return
     refuse_existing(out, again.force)
     with contextlib.chdir(job.folder if os.path.isdir(job.folder) else "."):
@@ -87,7 +91,11 @@ def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeL
         every = CHECKPOINT_SECONDS if arguments.checkpoint_every is None else arguments.checkpoint_every
         how = {"checkpoints": checkpoints, "checkpoint_every": every, "time_limit": limit}
         result = _with_progress(partial(correct, **how), line)
+        result = dataclasses.replace(result, repeat=command_text(job.options, parameters, arguments.out))
         result.save(arguments.out, force=arguments.force)
+        line.stage("report")
+        result = with_report(result, arguments.out)
+        line.finish()
     _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 
@@ -99,21 +107,24 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..
         raise DataError(f"there must be a file or folder {arguments.data}. There is none; check the path.")
     if arguments.labels is None:
         raise ConfigError("correct needs --labels COLUMN, the label column of the table.")
-    table = load_table(
-        arguments.data, arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
-    )
+    how_read = arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
+    table = load_table(arguments.data, *how_read)
     if arguments.drop_bad_rows:
         table = drop_bad_rows(table)
+    if (decided := _decided(arguments)) is not None:
+        labels, trusted, notes = merge_decided(decided, table.ids, table.labels, table.trusted)
+        table = dataclasses.replace(table, labels=labels, trusted=trusted, notes=[*table.notes, *notes])
     missing = _missing(arguments, table.labels, table.notes)
     if arguments.dry_run:
         _dry_run(table, missing, parameters, arguments.json)
         return None
+    source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
 
     def correct(**how: Any) -> Correction:
         result = api.correct(
             table.features, table.labels, trusted=table.trusted, ids=table.ids, missing=missing, **how, **parameters
         )
-        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings])
+        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=source)
 
     return correct
 
@@ -123,12 +134,31 @@ def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable
     _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
     choose(arguments.mode or "auto", **parameters)  # likewise
     pictures = find_pictures(arguments.data, arguments.labels, arguments.id, arguments.trusted)
+    if (decided := _decided(arguments)) is not None:
+        labels, trusted, notes = merge_decided(decided, pictures.ids, pictures.given, pictures.trusted)
+        pictures = dataclasses.replace(pictures, given=list(labels), trusted=trusted, notes=[*pictures.notes, *notes])
     missing = _missing(arguments, pictures.given, pictures.notes)
     named = {name: getattr(arguments, name) for name in FOR_PICTURES if getattr(arguments, name) is not None}
     if arguments.dry_run:
         _dry_run_pictures(pictures, missing, named, parameters, arguments.json)
         return None
-    return partial(correct_images, pictures, missing=missing, **named, **parameters)
+    source = picture_source(arguments.data, arguments.labels, arguments.id, arguments.trusted)
+    source = dataclasses.replace(source, missing=arguments.missing)
+
+    def correct(**how: Any) -> Correction:
+        result = correct_images(pictures, missing=missing, **named, **how, **parameters)
+        return dataclasses.replace(result, source=source)
+
+    return correct
+
+
+def _decided(arguments: argparse.Namespace) -> Decided | None:
+    """What a person decided in another run. A run that goes on takes no more than it began with."""
+    if arguments.trusted_from is None:
+        return None
+    decided = read_decided(arguments.trusted_from, arguments.trusted_until)
+    arguments.trusted_until = decided.until
+    return decided
 
 
 def _with_progress(correct: Callable[..., Correction], line: ProgressLine) -> Correction:

@@ -14,12 +14,12 @@ EMBED_BATCH = 4096
 
 
 @torch.no_grad()
-def embed(net: nn.Module, samples: Samples, batch_size: int = EMBED_BATCH) -> tuple[Tensor, Tensor]:
-    """Features and logits of every sample, in eval mode and without augmentation."""
+def embed(
+    net: nn.Module, samples: Samples, batch_size: int = EMBED_BATCH, indices: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Features and logits of every sample, or of those at `indices`, in eval mode and without augmentation."""
     net.eval()
-    everyone = torch.arange(len(samples), device=samples.device)
-    parts = [
-        net(samples.batch(indices, "none", generator=None)) for indices in everyone.split(at_once(samples, batch_size))
-    ]
+    wanted = torch.arange(len(samples), device=samples.device) if indices is None else indices
+    parts = [net(samples.batch(some, "none", generator=None)) for some in wanted.split(at_once(samples, batch_size))]
     features, logits = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     return features, logits

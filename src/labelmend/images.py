@@ -41,7 +41,9 @@ from labelmend.nets.preact_resnet import PreActResNet
 from labelmend.nets.pretrained import LITE0, load_backbone
 from labelmend.nets.resnet import ResNet50
 from labelmend.nets.weights import load_weights, read_weights
+from labelmend.repeat import call_text
 from labelmend.result import Correction
+from labelmend.source import source_of_pictures
 from labelmend.time_limit import read_limit
 
 Mode = Literal["embed", "train"]
@@ -97,6 +99,7 @@ def correct_images(
     tell = progress or (lambda _: None)
     chosen, config, notes = choose(mode, preset, **parameters)  # what is wrong here is told before pictures are read
     pictures = read_source(source, y, labels, ids, trusted)
+    origin = source_of_pictures(source, labels, ids, trusted)
     given, certain = read_given(pictures, y, missing)
     for note in notes:
         tell(note)
@@ -111,7 +114,12 @@ def correct_images(
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = api.solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
-    return api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
+    result = api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
+    named = {"mode": mode, "backbone": backbone, "size": size, "labels": labels, "ids": ids, "trusted": trusted}
+    named |= {"missing": missing, "preset": preset, "net": net, **parameters}
+    given_as = {"source": source} if y is None else {"source": source, "y": y}
+    origin = replace(origin, missing=None if missing is None else str(missing))
+    return replace(result, source=origin, repeat=call_text("correct_images", given_as, named))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Knows numpy arrays; does not know how they were made. Saving and loading is `run
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
+from labelmend.source import Source
 
-UNREADABLE = "unreadable"
+UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
 
 
@@ -32,6 +34,14 @@ class ConfusedPair:
 
 
 @dataclass(frozen=True)
+class SampleMap:
+    """Some of the samples on a plane, near ones near."""
+
+    indices: NDArray[np.int64]  # their positions among the samples, ascending
+    positions: NDArray[np.float32]  # (n, 2), from 0 to 1
+
+
+@dataclass(frozen=True)
 class Correction:
     """What `correct` and `correct_images` return. Arrays run along the samples in the order they came.
 
@@ -39,7 +49,7 @@ class Correction:
     """
 
     labels: Any  # corrected labels, in the container of the given ones
-    status: NDArray[np.str_]  # kept | corrected | review | filled | unreadable
+    status: NDArray[np.str_]  # kept | corrected | review | filled | unreadable | reviewed
     confidence: NDArray[np.float32]  # posterior probability of the label
     certainty: NDArray[np.float32]  # omega of the last vote, 0..1
     runner_up: NDArray[Any]  # second most probable class
@@ -59,6 +69,10 @@ class Correction:
     duplicates: list[list[int]] = field(default_factory=list)  # identical rows with different labels
     warnings: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)  # id of a picture -> why it could not be read
+    map: SampleMap | None = None  # None: of a run that drew none
+    versions: dict[str, str] = field(default_factory=dict)  # of what made the result
+    repeat: str = ""  # the command or call that gives it again; "": not recorded
+    source: Source | None = None  # where the data came from; None in run folders of format 2
 
     def __len__(self) -> int:
         return len(self.corrected_codes)
@@ -99,6 +113,7 @@ class Correction:
             "kept": self.count("kept"),
             "corrected": self.count("corrected"),
             "review": self.count("review"),
+            "reviewed": self.count(REVIEWED),
             "filled": self.count("filled"),
             "unreadable": self.count(UNREADABLE),
             "confused_pairs": [
@@ -114,6 +129,37 @@ class Correction:
         from labelmend.run_folder import save
 
         return save(self, Path(path), force)
+
+    def report(self, path: str | Path, data: str | Path | None = None, force: bool = False) -> Path:
+        """Write one HTML file that shows what happened; `data`: where pictures or rows are now, if they have moved."""
+        from labelmend.report.write import write_report
+
+        return write_report(self, Path(path), data=None if data is None else Path(data), force=force)
+
+    def export(
+        self,
+        to: str,
+        path: str | Path,
+        *,
+        review: str = "corrected",
+        link: bool = False,
+        with_data: bool = False,
+        data: str | Path | None = None,
+        force: bool = False,
+    ) -> Path:
+        """Hand the labels over in a format of `labelmend export --list`; what is there is replaced only with `force`.
+
+        review: the doubtful ones as decided, or "given": as they were. link: pictures by link instead of copies.
+        with_data: your own table around the labels. data: where the data are now, if they have moved.
+        """
+        from labelmend.export.formats import export
+        from labelmend.export.handover import Options
+
+        options = Options(review, link, with_data, None if data is None else Path(data))
+        done = export(self, to, Path(path), force, options)
+        for note in done.notes:
+            warnings.warn(note, LabelmendWarning, stacklevel=2)
+        return done.path
 
 
 def plain_value(value: Any) -> Any:

@@ -3,16 +3,26 @@
     labels.csv         id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order;
                        a missing given label is empty, and so is the runner-up of a picture that could not be read
     unreadable.csv     id, reason: the pictures that could not be read; only where there are some
-    labels.parquet     the same, where pyarrow is installed; a missing given label is null
+    labels.parquet     labels.csv once more, where pyarrow is installed; a missing given label is null
+    review.sqlite      what a person decided (`labelmend review`), see review/decisions.py; only where someone did
+    reviewed.npz       the decisions merged into the labels (`labelmend apply`), see reviewed.py; then labels.csv and
+                       labels.parquet hold the merged labels
+    labels_before_review.csv  labels.csv as the run itself wrote it; only where a review was applied
     codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label)
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
     transition.npz     transition: P(given | true), rows and columns in the order of the classes
+    map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
-    config.json        what this folder is, format version, parameters, versions, fingerprint of the data
-    model.safetensors  weights of the classifier; model.json says which net it is, and for embedded pictures which
-                       backbone comes before it, whose weights are not here
+    config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
+                       command or call that made it
+    report.html        what happened, on one page for people; `labelmend report` writes it anew
+    source.json        where the data came from and how they were read, to show them again; not in format 2
+    model.safetensors  weights of the classifier
+    model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not
+                       here
+    README.md          what each file is, taken from this list, and what to type next
 
 Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
 and so do ids. Labels come back as a numpy array, whatever their container was.
@@ -32,8 +42,11 @@ import os
 import platform
 import secrets
 import shutil
+import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -47,10 +60,16 @@ from labelmend.data.labels import Labels
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
-from labelmend.result import STATUS_TYPE, Correction, plain_value
+from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
+from labelmend.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed
+from labelmend.reviewed import FILE as REVIEWED_FILE
+from labelmend.run_readme import README, run_readme
+from labelmend.source import source_from
 
-FORMAT, FORMAT_VERSION = "labelmend run", 2
-UNREADABLE_FILE, CONFIG = "unreadable.csv", "config.json"
+FORMAT, FORMAT_VERSION = "labelmend run", 3
+READABLE_VERSIONS = (2, FORMAT_VERSION)
+UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
+LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
@@ -65,8 +84,11 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
     try:
         partial.mkdir()
         _write_all(result, partial)
-        _flush(partial)
-        _put_in_place(partial, target)
+        there = {README, *(written.name for written in partial.iterdir())}
+        readme = run_readme(result, target.name, __doc__ or "", there)
+        (partial / README).write_text(readme, encoding="utf-8", errors="backslashreplace")
+        flush(partial)
+        put_in_place(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # what failed, or the old run that changed places with the new one
     return path
@@ -75,19 +97,41 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
 def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) -> Correction:
     """Read a run folder back. Labels come as numpy arrays; a model that is not ours needs its factory `net`.
 
+    After `labelmend apply`, the labels are the reviewed ones.
     backbone: of a model for embedded pictures, if it was a module of your own or has moved.
     """
     folder = Path(path)
+    result = load_labels(folder)
+    with _whole(folder):
+        return replace(result, model=load_model(folder, result.classes, net, backbone))
+
+
+def load_labels(folder: Path) -> Correction:
+    """The same without the classifier, for whom it is not needed: `model` is None."""
+    result = read_run(folder)
+    with _whole(folder):
+        return with_reviewed(result, read_reviewed(folder))
+
+
+def read_run(folder: Path) -> Correction:
+    """What the run itself said, whatever a person has decided since, and without its classifier: `model` is None."""
     config = _read_config(folder)
     if config is None:
         raise RunFolderError(f"there must be a run folder at {folder}. There is none, or its config.json is damaged.")
-    if config.get("format_version") != FORMAT_VERSION:
+    if config.get("format_version") not in READABLE_VERSIONS:
         raise RunFolderError(
-            f"the run folder must be of format {FORMAT_VERSION}. {folder} is of format {config.get('format_version')}; "
-            "use the version of labelmend that wrote it."
+            f"the run folder must be of format {' or '.join(map(str, READABLE_VERSIONS))}. {folder} is of format "
+            f"{config.get('format_version')}; use the version of labelmend that wrote it."
         )
+    with _whole(folder):
+        return _read_all(folder, config)
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[None]:
+    """Say of any error on reading that the folder is damaged."""
     try:
-        return _read_all(folder, config, net, backbone)
+        yield
     except LabelmendError:
         raise
     except Exception as error:  # a damaged file can make its reader raise anything
@@ -104,9 +148,26 @@ def refuse_existing(path: Path, force: bool) -> None:
             raise RunFolderError(f"the output folder must not exist. {path} does; choose another name or use --force.")
         if not _is_replaceable(path):
             raise RunFolderError(f"--force replaces run folders only. {path} is not one; choose another name.")
+        if holds_decisions(path):
+            raise RunFolderError(
+                f"--force does not delete what a person decided. {path} holds a review; choose another name, or remove "
+                "its review.sqlite."
+            )
     above = next(folder for folder in path.resolve().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise RunFolderError(f"the output folder must be in a folder one can write to. {above} is not one.")
+
+
+def holds_decisions(folder: Path) -> bool:
+    """Whether a person has decided anything about this run; a file that cannot be read may well hold some."""
+    path = folder / "review.sqlite"
+    if not path.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(path)) as base:
+            return bool(base.execute("SELECT 1 FROM log LIMIT 1").fetchone())
+    except sqlite3.Error:
+        return True
 
 
 def versions() -> dict[str, str]:
@@ -123,6 +184,10 @@ def version_of(library: str) -> str | None:
         return None
 
 
+def is_run(folder: Path) -> bool:
+    return _read_config(folder) is not None
+
+
 def _is_replaceable(path: Path) -> bool:
     return path.is_dir() and (_read_config(path) is not None or not any(path.iterdir()))
 
@@ -137,14 +202,32 @@ def _read_config(folder: Path) -> dict[str, Any] | None:
 
 
 def _write_all(result: Correction, folder: Path) -> None:
-    rows = _label_rows(result)
-    _write_csv(COLUMNS, rows, folder / "labels.csv")
+    write_labels(result, folder)
     if result.unreadable:
-        reasons = [(_text(name), _text(reason)) for name, reason in result.unreadable.items()]
+        reasons = [(as_text(name), as_text(reason)) for name, reason in result.unreadable.items()]
         _write_csv(("id", "reason"), reasons, folder / UNREADABLE_FILE)
-    if util.find_spec("pyarrow") is not None:
-        _write_parquet(rows, folder / "labels.parquet")
     _write_arrays(result, folder)
+    _write_json(folder / "history.json", [dataclasses.asdict(record) for record in result.history])
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "parameters": dataclasses.asdict(result.config),
+        "versions": result.versions or versions(),
+        "fingerprint": result.fingerprint,
+        "repeat": result.repeat,
+    }
+    _write_json(folder / CONFIG, config)
+    if result.source is not None:
+        _write_json(folder / SOURCE, dataclasses.asdict(result.source))
+    result.model.save(folder)
+
+
+def write_labels(result: Correction, folder: Path) -> None:
+    """The files that change when a review is applied."""
+    rows = _label_rows(result)
+    _write_csv(COLUMNS, rows, folder / LABELS)
+    if util.find_spec("pyarrow") is not None:
+        _write_parquet(rows, folder / LABELS_PARQUET)
     summary = {
         **result.summary(),
         "noise_rate": float(result.noise_rate),  # not rounded, like the seconds
@@ -153,17 +236,7 @@ def _write_all(result: Correction, folder: Path) -> None:
         "class_kind": result.classes.dtype.str if result.classes.dtype.kind in EXACT_KINDS else "object",
         "duplicates": result.duplicates,
     }
-    _write_json(folder / "summary.json", summary)
-    _write_json(folder / "history.json", [dataclasses.asdict(record) for record in result.history])
-    config = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "parameters": dataclasses.asdict(result.config),
-        "versions": versions(),
-        "fingerprint": result.fingerprint,
-    }
-    _write_json(folder / CONFIG, config)
-    result.model.save(folder)
+    _write_json(folder / SUMMARY, summary)
 
 
 def _write_arrays(result: Correction, folder: Path) -> None:
@@ -180,6 +253,8 @@ def _write_arrays(result: Correction, folder: Path) -> None:
     )
     np.savez_compressed(folder / "neighbors.npz", indices=result.neighbors)
     np.savez_compressed(folder / "transition.npz", transition=result.transition)
+    if result.map is not None:
+        np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
 
 
 def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
@@ -195,7 +270,7 @@ def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
     )
     return [
         (
-            _text(name),
+            as_text(name),
             _text_or_none(old),
             _text_or_none(new),
             str(status),
@@ -208,10 +283,10 @@ def _label_rows(result: Correction) -> list[tuple[Any, ...]]:
 
 
 def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
+    return None if value is None else as_text(value)
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Text that every reader of UTF-8 accepts: half characters, as in names of damaged files, are spelled out."""
     return str(plain_value(value)).encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -241,12 +316,15 @@ def _write_parquet(rows: list[tuple[Any, ...]], path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(arrays), path)
 
 
-def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, backbone: Any) -> Correction:
-    summary = _read_json(folder / "summary.json")
+def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
+    summary = _read_json(folder / SUMMARY)
     classes = _as_kind(summary["class_values"], summary["class_kind"])
     codes = _read_arrays(folder / "codes.npz")
     votes = _read_arrays(folder / "votes.npz")
-    table = _read_csv(folder / "labels.csv")
+    before = folder / BEFORE_REVIEW
+    if (folder / REVIEWED_FILE).exists() and not before.exists():
+        raise ValueError(f"{BEFORE_REVIEW} is missing: it says what the run decided before the review")
+    table = _read_csv(before if before.exists() else folder / LABELS)
     unreadable = _read_csv(folder / UNREADABLE_FILE) if (folder / UNREADABLE_FILE).exists() else []
     neighbors = _read_arrays(folder / "neighbors.npz")["indices"]
     _check_lengths(table=table, neighbors=neighbors, votes=votes["indptr"][1:], **codes)
@@ -262,7 +340,7 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, back
         transition=_read_arrays(folder / "transition.npz")["transition"],
         votes=scipy.sparse.csr_matrix((votes["data"], votes["indices"], votes["indptr"]), shape=tuple(votes["shape"])),
         classes=classes,
-        model=load_model(folder, classes, net, backbone),
+        model=None,
         history=[as_round(record) for record in _read_json(folder / "history.json")],
         config=RunConfig(**parameters),
         given=given,
@@ -274,7 +352,21 @@ def _read_all(folder: Path, config: dict[str, Any], net: NetFactory | None, back
         duplicates=summary["duplicates"],
         warnings=summary["warnings"],
         unreadable={row["id"]: row["reason"] for row in unreadable},
+        map=_read_map(folder / MAP, len(table)),
+        versions=config.get("versions", {}),
+        repeat=config.get("repeat", ""),
+        source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
     )
+
+
+def _read_map(path: Path, n: int) -> SampleMap | None:
+    if not path.exists():
+        return None
+    arrays = _read_arrays(path)
+    indices, positions = arrays["indices"], arrays["positions"]
+    if positions.shape != (len(indices), 2) or (len(indices) and not 0 <= indices.min() <= indices.max() < n):
+        raise ValueError(f"{path.name} is not a map of {n} samples")
+    return SampleMap(indices, positions)
 
 
 def as_round(record: dict[str, Any]) -> RoundRecord:
@@ -309,7 +401,7 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _flush(folder: Path) -> None:
+def flush(folder: Path) -> None:
     """Make sure of the disk: a rename must not get there before the contents."""
     for written in folder.iterdir():
         with written.open("r+b") as file:
@@ -327,7 +419,7 @@ def flush_names(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _put_in_place(partial: Path, target: Path) -> None:
+def put_in_place(partial: Path, target: Path) -> None:
     """Rename; an old run changes places with the new one and is left under the name of the partial one."""
     if not target.exists():
         partial.rename(target)

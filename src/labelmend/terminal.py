@@ -14,8 +14,8 @@ from typing import Any, TextIO
 
 from labelmend.records import GOING_ON, RoundRecord
 
-SELDOM = ("filled in", "could not be read")  # said only where there are such
-OUTSIDE = ("warm-up", "decide", "fine-tune")  # stages that belong to no round
+SELDOM = ("reviewed", "filled in", "could not be read")  # said only where there are such
+OUTSIDE = ("warm-up", "decide", "fine-tune", "map", "report")  # stages that belong to no round
 LONGEST_NAME = 40  # characters of a class that are shown
 
 
@@ -95,6 +95,7 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
         ("estimated wrong labels", summary["estimated_wrong"], f"{summary['noise_rate']:.1%} of the labels"),
         ("corrected", summary["corrected"], f"{_share(summary['corrected'], labelled)} of the labels"),
         ("for review", summary["review"], "doubtful, look at these first"),
+        ("reviewed", summary["reviewed"], "decided by a person"),
         ("kept", summary["kept"], ""),
         ("filled in", summary["filled"], "had no label"),
         ("could not be read", summary["unreadable"], _where_reasons(folder)),
@@ -108,8 +109,17 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:
-        lines += ["", f"corrected labels  {folder / 'labels.csv'}", f"the whole run     {folder}{os.sep}"]
+        lines += [
+            "",
+            f"corrected labels  {folder / 'labels.csv'}",
+            *_report_line(folder),
+            f"the whole run     {folder}{os.sep}",
+        ]
     return lines
+
+
+def _report_line(folder: Path) -> list[str]:
+    return [f"the report        {folder / 'report.html'}"] if (folder / "report.html").exists() else []
 
 
 def _where_reasons(folder: Path | None) -> str:

@@ -43,6 +43,9 @@ class Dataset:
     true_labels: IntArray
 
 
+CLOTHES = Path(__file__).with_name("clothes.npz")
+
+
 @dataclass(frozen=True)
 class Clothes:
     pictures: NDArray[np.uint8]  # (n, 14, 14)
@@ -52,7 +55,7 @@ class Clothes:
 
 def clothes() -> Clothes:
     """The pictures that come with the library."""
-    with np.load(Path(__file__).with_name("clothes.npz")) as file:
+    with np.load(CLOTHES) as file:
         return Clothes(file["pictures"], file["true_labels"].astype(np.int64), file["class_names"])
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from pathlib import Path
 from typing import Any
 
-from labelmend.benchmarks.datasets import DEMO_TREES, RATE, clothes, clothes_with_errors
+from labelmend.benchmarks.datasets import CLOTHES, DEMO_TREES, RATE, clothes, clothes_with_errors
 from labelmend.benchmarks.scores import Figures, score
 from labelmend.errors import LabelmendWarning
+from labelmend.report.write import with_report
 from labelmend.result import Correction
 from labelmend.run_folder import refuse_existing
+from labelmend.source import picture_source
 from labelmend.terminal import ProgressLine, summary_lines
 
 
@@ -23,8 +26,13 @@ def demo(out: Path | None, seed: int, as_json: bool, n_rows: int | None = None) 
         print("Planting errors: the pictures most easily mistaken for another kind of clothes get the wrong label ...")
     data, names = clothes_with_errors(seed, n_rows), clothes().class_names
     result = correct_with_progress(data.features, names[data.given_labels], seed)
+    result = dataclasses.replace(
+        result, source=picture_source(CLOTHES, "true_labels"), repeat=f"labelmend demo --seed {seed}"
+    )
     figures = score(names[data.true_labels], names[data.given_labels], result.labels)
     folder = result.save(out) if out is not None else None
+    if folder is not None:
+        result = with_report(result, folder)
     if as_json:
         where = {"out": str(folder)} if folder else {}
         print(json.dumps({**figures, **result.summary(), **where}, ensure_ascii=False))

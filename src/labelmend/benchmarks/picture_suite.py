@@ -197,6 +197,19 @@ def embed(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     return measure_embedding(n, options.backbone, n_seeds, say)
 
 
+def review_options(options: argparse.ArgumentParser) -> None:
+    options.add_argument("--samples", type=int, metavar="N", help="default 100,000, all of them doubtful")
+    options.add_argument("--decisions", type=int, metavar="N", help="in one go (default 100)")
+
+
+def review(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
+    from labelmend.benchmarks.review_page import measure_review
+
+    n = (400 if options.quick else 100_000) if options.samples is None else options.samples
+    decisions = (10 if options.quick else 100) if options.decisions is None else options.decisions
+    return measure_review(n, decisions, n_seeds, say)
+
+
 PICTURE_BENCHMARKS: dict[str, PictureBenchmark] = {
     "gpu-round": PictureBenchmark(
         "time of one round on CIFAR-10 by stage; --check compares GPU and CPU", gpu_round_options, gpu_round, None
@@ -211,6 +224,9 @@ PICTURE_BENCHMARKS: dict[str, PictureBenchmark] = {
         "labels of 2,000 pictures of clothes, a narrow net on a CPU", smoke_options, smoke
     ),
     "embed": PictureBenchmark("throughput of embedding pictures of 224 px", embed_options, embed),
+    "review": PictureBenchmark(
+        "first paint and time per decision of the review page, in Chromium", review_options, review, 5
+    ),
 }
 
 

@@ -43,6 +43,14 @@ FIGURES = {
     "peak_bytes": Figure("peak GB", 1e-9, 2, "low"),
     "used_bytes": Figure("above imports GB", 1e-9, 2),
     "gpu_bytes": Figure("GPU peak GB", 1e-9, 2),
+    "first_paint_ms": Figure("first paint ms", 1.0, 0, middle="median"),
+    "first_sample_ms": Figure("first sample ms", 1.0, 0, middle="median"),
+    "decision_ms": Figure("decision ms", 1.0, 0, middle="median"),
+    "slow_decision_ms": Figure("95 of 100 within ms", 1.0, 0, middle="median"),
+    "batch_ms": Figure("batch of 60 ms", 1.0, 0, middle="median"),
+    "write_ms": Figure("written ms", 1.0, 1, middle="median"),
+    "start_seconds": Figure("server ready s", 1.0, 1, middle="median"),
+    "server_bytes": Figure("server peak GB", 1e-9, 2),
 }
 
 
@@ -99,6 +107,17 @@ EMBED = Layout(
     "Throughput.",
     (("share_of_backbone", "share of the backbone's own, %"), ("peak_bytes", "peak of the whole process, GB")),
 )
+REVIEW = Layout(
+    (("first_paint_ms", " ms"), ("decision_ms", " ms")),
+    " / ",
+    "First paint / from the key to the next sample on the screen, median.",
+    (
+        ("first_sample_ms", "first sample, ms"),
+        ("slow_decision_ms", "95 of 100 decisions within, ms"),
+        ("batch_ms", "a batch of 60, ms"),
+        ("server_bytes", "server, GB"),
+    ),
+)
 LAYOUTS = {
     "digits": ACCURACY,
     "human": ACCURACY,
@@ -107,6 +126,7 @@ LAYOUTS = {
     "ablation": ABLATION,
     "gpu-round": ROUND,
     "embed": EMBED,
+    "review": REVIEW,
 }  # others: COST
 
 

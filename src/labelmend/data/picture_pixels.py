@@ -90,6 +90,26 @@ def read_pixels(source: Source, size: tuple[int, int]) -> NDArray[np.uint8]:
             return np.array(ImageOps.fit(upright, (width, height), Image.Resampling.BICUBIC))
 
 
+def read_picture(source: Source, side: int | None = None) -> Image.Image:
+    """The whole picture, for people to look at. With `side` a JPEG may come smaller, but no side below it."""
+    with reasons(source), _opened(source) as image:
+        if side is not None:
+            image.draft(None, (side, side))
+        with _one_large if image.width * image.height > LARGE_PIXELS else nullcontext():
+            image.load()
+            return _upright(_rgb(image), _orientation(image)).copy()
+
+
+def read_format(source: Source) -> str:
+    """What the name of a file with this content would end in; nothing for what is no picture."""
+    endings = {"JPEG": ".jpg", "TIFF": ".tif", "JPEG2000": ".jp2"}
+    try:
+        with reasons(source), _opened(source) as image:
+            return endings.get(image.format or "", f".{(image.format or 'png').lower()}")
+    except Unreadable:
+        return ""
+
+
 @contextmanager
 def open_source(source: Path | bytes | None) -> Iterator[io.BytesIO | io.BufferedReader]:
     """The encoded bytes as a file."""

@@ -30,7 +30,7 @@ from labelmend.data.picture_set import Pictures, Source, row_numbers, spelled, u
 from labelmend.errors import DataError, MissingExtraError
 
 PICTURE_COLUMNS = ("path", "image", "file_name", "filename", "file", "img")
-PICTURE_ARRAYS = ("images", "x", "X", "image", "pixels")
+PICTURE_ARRAYS = ("images", "x", "X", "image", "pixels", "pictures")
 LABEL_NAMES = ("label", "labels", "y")
 STATE, SPLITS, INFO = "state.json", "dataset_dict.json", "dataset_info.json"  # what save_to_disk writes
 
@@ -53,8 +53,24 @@ def is_saved_dataset(folder: Path) -> bool:
     return (folder / STATE).is_file() or (folder / SPLITS).is_file()
 
 
+def saved_state(folder: Path) -> Path | None:
+    """The file that tells one version of a saved dataset from another; None for a folder that holds none."""
+    if not is_saved_dataset(folder):
+        return None
+    root, _ = _split(folder)
+    return root / STATE
+
+
 def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
     """A dataset saved with `save_to_disk`; of several splits the one named train."""
+    root, table, features, notes = open_saved(folder)
+    pictures = _from_arrow(table, features, root, labels, ids, trusted)
+    pictures.notes.extend(notes)
+    return pictures
+
+
+def open_saved(folder: Path) -> tuple[Path, Any, dict[str, Any], list[str]]:
+    """The folder of the split, its table, the features of its columns, and notes."""
     pyarrow = _pyarrow(folder)
     try:
         root, notes = _split(folder)
@@ -66,9 +82,7 @@ def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, truste
         if isinstance(error, DataError):
             raise
         raise DataError(f"{folder} must be a dataset saved with save_to_disk. It is damaged: {error}.") from error
-    pictures = _from_arrow(table, features, root, labels, ids, trusted)
-    pictures.notes.extend(notes)
-    return pictures
+    return root, table, features, notes
 
 
 def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:

@@ -1,0 +1,100 @@
+"""What is handed over, whatever the format: labels, what they were, how sure they are, and the data behind them.
+
+Knows the result of a run and where its data are; does not write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelmend.data.picture_pixels import require_pillow
+from labelmend.errors import DataError
+from labelmend.originals import OriginalPictures, Originals, open_originals
+from labelmend.result import UNREADABLE, Correction, plain_value
+from labelmend.run_folder import as_text
+
+
+@dataclass(frozen=True)
+class Options:
+    review: str = "corrected"  # the doubtful ones as decided, or "given": as they were
+    link: bool = False  # pictures by link instead of copies
+    with_data: bool = False  # the user's own table around the labels
+    data: Path | None = None  # where the data are now, if they have moved
+
+
+@dataclass(frozen=True)
+class Handover:
+    """Arrays run along the samples, in the order of the run."""
+
+    result: Correction
+    run: Path  # the run folder
+    target: Path  # where the export will be
+    options: Options
+    ids: list[str]
+    codes: NDArray[np.int64]  # of the labels handed over; -1: no label
+    confidence: NDArray[np.float32]  # NaN where nothing is known about this very label
+    notes: list[str] = field(default_factory=list)  # what the user should know about the writing
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        return [plain_or_none(value) for value in self.result.given.values(self.codes)]
+
+    @cached_property
+    def given(self) -> list[Any]:
+        return [plain_or_none(value) for value in self.result.given.values(self.result.given.codes)]
+
+    @cached_property
+    def class_names(self) -> list[str]:
+        return [as_text(value) for value in self.result.classes]
+
+    @cached_property
+    def changed(self) -> NDArray[np.bool_]:
+        """Where another label takes the place of the given one, or of none."""
+        differs: NDArray[np.bool_] = (self.codes != self.result.given.codes) & (self.codes >= 0)
+        return differs
+
+    def score(self, index: int) -> float | None:
+        """Confidence in a label as JSON has it: the shortest number that gives the same float32."""
+        value = self.confidence[index]
+        return None if np.isnan(value) else float(str(value))
+
+    @cached_property
+    def originals(self) -> Originals:
+        return open_originals(self.run, self.result, self.options.data)
+
+    @property
+    def has_no_data(self) -> bool:
+        """Whether the run was given arrays, so that there is nothing to be found again."""
+        return self.result.source is None or self.result.source.kind == "arrays"
+
+    def pictures(self) -> OriginalPictures:
+        """The pictures, or an error that says why there are none."""
+        found = self.originals
+        if not isinstance(found, OriginalPictures):
+            why = found.reason or "the data are a table of numbers"
+            raise DataError(f"this format needs the pictures of the run. There are none: {why}.")
+        require_pillow()
+        self.note_missing()
+        return found
+
+    def note_missing(self) -> None:
+        if self.originals.reason and self.originals.reason not in self.notes:
+            self.notes.append(self.originals.reason)
+
+
+def make_handover(result: Correction, run: Path, target: Path, options: Options) -> Handover:
+    left = (result.status == "review") & (result.given.codes >= 0) & (options.review == "given")
+    codes = np.where(left, result.given.codes, result.corrected_codes)
+    unknown = (result.status == UNREADABLE) | (codes != result.corrected_codes)
+    confidence = np.where(unknown, np.float32(np.nan), result.confidence.astype(np.float32))
+    return Handover(result, run, target, options, [as_text(name) for name in result.ids], codes, confidence)
+
+
+def plain_or_none(value: Any) -> Any:
+    return None if value is None else plain_value(value)

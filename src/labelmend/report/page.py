@@ -1,0 +1,48 @@
+"""The page: sections, style and scripts put into one file that asks nothing of anybody."""
+
+from __future__ import annotations
+
+from string import Template
+
+from labelmend.page.html import Html, asset, content_policy, element, escape
+from labelmend.report import class_sections, sections
+from labelmend.report.contents import Contents
+from labelmend.report.map_section import map_data, map_section
+from labelmend.report.round_section import rounds
+
+FOLDER = "labelmend.report"
+LINKS = {
+    "summary": "Summary",
+    "flow": "Changes",
+    "noise": "Noise",
+    "map": "Map",
+    "samples": "Samples",
+    "rounds": "Rounds",
+    "making": "How it was made",
+}
+
+
+def page(contents: Contents) -> str:
+    style = asset("base.css") + asset("report.css", FOLDER)
+    scripts = [asset("theme.js"), asset("map.js", FOLDER)]
+    title = f"Labels of {contents.name}" if contents.name else "What became of the labels"
+    main = (
+        class_sections.flow(contents),
+        class_sections.noise(contents),
+        map_section(contents),
+        sections.galleries(contents),
+        rounds(contents),
+        sections.making(contents),
+    )
+    return Template(asset("report.html", FOLDER)).substitute(
+        policy=escape(content_policy([style], scripts)),
+        style=style,
+        title=escape(title),
+        summary=sections.summary(contents),
+        links=Html("".join(element("li", element("a", name, href=f"#{id}")) for id, name in LINKS.items())),
+        main=Html("\n".join(main)),
+        data=map_data(contents) or "",
+        theme=scripts[0],
+        map=scripts[1],
+        version=escape(dict(contents.making.versions).get("labelmend", "")),
+    )

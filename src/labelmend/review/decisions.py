@@ -1,0 +1,309 @@
+"""What a person decided, on disk before anyone is told: RUN/review.sqlite, a log that only grows.
+
+A decision is a line, and so is taking one back; nothing is ever changed or removed, so undo, two tabs, two servers and
+a kill at any moment are all the same case: read the lines in order. The last line about a sample that was not taken
+back is what stands.
+
+    log    number, step (number of the first line written together with this one), sample (its position in the run),
+           id, kind (label | unsure | skip | undo), code (position of the label in the classes), label (its text),
+           undoes (number of the line taken back), request (of the page: a request repeated is done once), tab, at
+    about  the run the decisions belong to
+
+Knows positions, class codes and SQLite; does not know the run's files, queues or HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelmend.errors import RunFolderError
+from labelmend.result import Correction, plain_value
+from labelmend.run_folder import as_text
+
+FILE = "review.sqlite"
+FORMAT_VERSION = 1
+LABEL, UNSURE, SKIP, UNDO = "label", "unsure", "skip", "undo"
+OPEN, DECIDED, CANNOT_TELL, SKIPPED = range(4)  # how a sample stands
+STANDING = {LABEL: DECIDED, UNSURE: CANNOT_TELL, SKIP: SKIPPED}
+WAIT_SECONDS = 10  # for another process that writes
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS log (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    step INTEGER NOT NULL,
+    sample INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('label', 'unsure', 'skip', 'undo')),
+    code INTEGER,
+    label TEXT,
+    undoes INTEGER,
+    request TEXT NOT NULL,
+    tab TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS log_by_request ON log (request);
+CREATE TRIGGER IF NOT EXISTS log_is_not_changed BEFORE UPDATE ON log
+    BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
+CREATE TRIGGER IF NOT EXISTS log_is_not_shortened BEFORE DELETE ON log
+    BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
+"""
+COLUMNS = "number, step, sample, kind, code, undoes, request, tab, at"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the log."""
+
+    number: int
+    step: int
+    sample: int
+    kind: str
+    code: int | None
+    undoes: int | None
+    request: str
+    tab: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a person wants. `seen` is the number of the line that stood when they chose; 0: none did."""
+
+    sample: int
+    kind: str
+    code: int | None = None
+    seen: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was written, and the samples left alone because something else stands there than the person saw."""
+
+    made: list[Line]
+    refused: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The run that decisions belong to, as far as they need to know it."""
+
+    ids: NDArray[Any]
+    classes: list[Any]  # plain values
+    fingerprint: str
+
+    @classmethod
+    def of(cls, result: Correction) -> Subject:
+        return cls(result.ids, [plain_value(value) for value in result.classes], result.fingerprint)
+
+
+class Standing:
+    """What stands after the lines so far: one state, code and line number per sample."""
+
+    def __init__(self, n: int) -> None:
+        self.state = np.zeros(n, dtype=np.int8)
+        self.code = np.full(n, -1, dtype=np.int64)
+        self.number = np.zeros(n, dtype=np.int64)
+        self.last = 0  # number of the last line read
+        self._lines: dict[int, list[Line]] = {}  # by sample: those not taken back, the last one stands
+        self._steps: dict[int, list[Line]] = {}  # lines not taken back, by step
+        self._of_tab: dict[str, dict[int, None]] = {}  # steps of each tab, in order
+
+    def add(self, line: Line) -> None:
+        self.last = line.number
+        held = self._lines.setdefault(line.sample, [])
+        if line.kind == UNDO:
+            for gone in [old for old in held if old.number == line.undoes]:
+                held.remove(gone)
+                self._forget(gone)
+        else:
+            held.append(line)
+            self._steps.setdefault(line.step, []).append(line)
+            self._of_tab.setdefault(line.tab, {})[line.step] = None
+        self._show(line.sample, held[-1] if held else None)
+
+    def line(self, sample: int) -> Line | None:
+        held = self._lines.get(sample)
+        return held[-1] if held else None
+
+    def step(self, number: int) -> list[Line]:
+        """The lines of a step that were not taken back."""
+        return list(self._steps.get(number, ()))
+
+    def last_steps(self) -> dict[str, int]:
+        """Of each tab, the last step of which something was not taken back."""
+        return {tab: next(reversed(steps)) for tab, steps in self._of_tab.items() if steps}
+
+    def _forget(self, line: Line) -> None:
+        self._steps[line.step].remove(line)
+        if not self._steps[line.step]:
+            del self._steps[line.step], self._of_tab[line.tab][line.step]
+
+    def _show(self, sample: int, line: Line | None) -> None:
+        self.state[sample] = OPEN if line is None else STANDING[line.kind]
+        self.code[sample] = -1 if line is None or line.code is None else line.code
+        self.number[sample] = 0 if line is None else line.number
+
+
+class Decisions:
+    """The log, open for writing. Safe to use from several threads, and beside other processes."""
+
+    def __init__(self, path: Path, subject: Subject) -> None:
+        self.path, self.subject = path, subject
+        self.standing = Standing(len(subject.ids))
+        self._lock = threading.RLock()
+        self._base = _connect(path)
+        _create(self._base, path, subject)
+        self.refresh()
+
+    def close(self) -> None:
+        with self._lock:
+            self._base.close()
+
+    def refresh(self) -> None:
+        """Read what other processes have written."""
+        with self._lock:
+            for line in _lines(self._base, self.standing.last):
+                self.standing.add(line)
+
+    def decide(self, choices: Sequence[Choice], tab: str, request: str) -> Outcome:
+        """Write the choices in one step. What was decided otherwise since the person looked is left alone."""
+        with self._writing():
+            if repeated := self._of_request(request):
+                return Outcome(repeated)
+            stale = {c.sample for c in choices if int(self.standing.number[c.sample]) != c.seen}
+            fresh = [c for c in choices if c.sample not in stale]
+            rows = [(c.sample, c.kind, c.code, None) for c in fresh]
+            return Outcome(self._write(rows, tab, request), sorted(stale))
+
+    def undo(self, step: int, tab: str, request: str) -> Outcome:
+        """Take a step back, except what was decided again since."""
+        with self._writing():
+            if repeated := self._of_request(request):
+                return Outcome(repeated)
+            lines = self.standing.step(step)
+            top = [line for line in lines if self.standing.line(line.sample) == line]
+            rows = [(line.sample, UNDO, None, line.number) for line in top]
+            covered = {line.sample for line in lines} - {line.sample for line in top}
+            return Outcome(self._write(rows, tab, request), sorted(covered))
+
+    def changed_since(self, number: int, limit: int = 1000) -> list[int]:
+        """Samples that later lines are about; at most `limit` of them."""
+        with self._lock:
+            query = "SELECT DISTINCT sample FROM log WHERE number > ? ORDER BY number DESC LIMIT ?"
+            return [int(row[0]) for row in self._base.execute(query, (number, limit))]
+
+    def times(self, count: int) -> list[float]:
+        """When the last lines other than undo were written, the latest first."""
+        with self._lock:
+            query = "SELECT at FROM log WHERE kind != 'undo' ORDER BY number DESC LIMIT ?"
+            return [float(row[0]) for row in self._base.execute(query, (count,))]
+
+    def _write(self, rows: Iterable[tuple[int, str, int | None, int | None]], tab: str, request: str) -> list[Line]:
+        now, step, made = time.time(), self.standing.last + 1, []
+        for number, (sample, kind, code, undoes) in enumerate(rows, step):
+            label = None if code is None else json.dumps(self.subject.classes[code])
+            name = as_text(self.subject.ids[sample])
+            values = (number, step, sample, name, kind, code, label, undoes, request, tab, now)
+            self._base.execute(f"INSERT INTO log VALUES ({', '.join('?' * len(values))})", values)
+            made.append(Line(number, step, sample, kind, code, undoes, request, tab, now))
+        return made
+
+    def _of_request(self, request: str) -> list[Line]:
+        """Lines of a request that came before: its answer was lost, and the page asked again."""
+        found = self._base.execute(f"SELECT {COLUMNS} FROM log WHERE request = ? ORDER BY number", (request,))
+        return [Line(*row) for row in found]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One writer at a time who has read all there is; on disk when the block ends, or not at all."""
+        with self._lock:
+            try:
+                self._base.execute("BEGIN IMMEDIATE")
+                try:
+                    self.refresh()
+                    yield
+                    self._base.execute("COMMIT")
+                except BaseException:
+                    self._base.execute("ROLLBACK")
+                    raise
+                self.refresh()
+            except sqlite3.Error as error:
+                raise _unwritable(self.path, error) from error
+
+
+def read_log(path: Path, subject: Subject, until: int | None = None) -> Standing:
+    """What stands in the log at `path` after line `until` (None: after all); nothing where there is no log."""
+    standing = Standing(len(subject.ids))
+    if not path.exists():
+        return standing
+    base = _connect(path)
+    try:
+        _check(base, path, subject)
+        for line in _lines(base, 0):
+            if until is None or line.number <= until:
+                standing.add(line)
+    except sqlite3.Error as error:
+        raise RunFolderError(f"the log of decisions must be whole. {path} is not: {error}.") from error
+    finally:
+        base.close()
+    return standing
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        base = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error as error:
+        raise _unwritable(path, error) from error
+    return base
+
+
+def _create(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
+    try:
+        base.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+        facts = {"format_version": FORMAT_VERSION, "fingerprint": subject.fingerprint, "samples": len(subject.ids)}
+        about = [(name, json.dumps(value)) for name, value in {**facts, "classes": subject.classes}.items()]
+        base.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", about)
+        _check(base, path, subject)
+    except sqlite3.Error as error:
+        base.close()
+        raise _unwritable(path, error) from error
+    except RunFolderError:
+        base.close()
+        raise
+
+
+def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
+    about = {name: json.loads(value) for name, value in base.execute("SELECT name, value FROM about")}
+    if about.get("format_version") != FORMAT_VERSION:
+        raise RunFolderError(
+            f"the log of decisions must be of version {FORMAT_VERSION}. {path} is of version "
+            f"{about.get('format_version')}; use the version of labelmend that wrote it."
+        )
+    known = about.get("fingerprint"), about.get("samples"), about.get("classes")
+    if known != (subject.fingerprint, len(subject.ids), subject.classes):
+        raise RunFolderError(
+            f"decisions must belong to their run. Those in {path} were made for other data; "
+            "move the file to the run it belongs to."
+        )
+
+
+def _lines(base: sqlite3.Connection, after: int) -> Iterator[Line]:
+    query = f"SELECT {COLUMNS} FROM log WHERE number > ? ORDER BY number"
+    return (Line(*row) for row in base.execute(query, (after,)).fetchall())
+
+
+def _unwritable(path: Path, error: sqlite3.Error) -> RunFolderError:
+    return RunFolderError(f"decisions must be kept in {path}. Opening or writing it gave: {error}; nothing was lost.")

@@ -1,0 +1,77 @@
+"""The decisions of a review as part of the labels: reviewed.npz in a run folder.
+
+    samples, codes   positions of the samples a person labelled, and the classes they chose
+    unsure           positions of those they could not tell
+    until            number of the last line of the log (review/decisions.py) that was merged
+
+The file holds all that has been merged, so writing it anew from the log is all there is to merging again. What the run
+itself said is in the other files, unchanged, the status and confidence in labels_before_review.csv.
+
+Knows results and this file; does not know the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelmend.result import REVIEWED, UNREADABLE, Correction
+
+FILE = "reviewed.npz"
+BEFORE_REVIEW = "labels_before_review.csv"
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    samples: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    unsure: NDArray[np.int64]
+    until: int
+
+
+def read_reviewed(folder: Path) -> Reviewed | None:
+    path = folder / FILE
+    if not path.exists():
+        return None
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return Reviewed(arrays["samples"], arrays["codes"], arrays["unsure"], int(arrays["until"]))
+
+
+def write_reviewed(reviewed: Reviewed, folder: Path) -> None:
+    np.savez_compressed(
+        folder / FILE,
+        samples=reviewed.samples,
+        codes=reviewed.codes,
+        unsure=reviewed.unsure,
+        until=np.array(reviewed.until),
+    )
+
+
+def with_reviewed(result: Correction, reviewed: Reviewed | None) -> Correction:
+    """The result with a person's labels: status reviewed, confidence 1. What they could not tell stays for review."""
+    if reviewed is None:
+        return result
+    codes, status, confidence = result.corrected_codes.copy(), result.status.copy(), result.confidence.copy()
+    codes[reviewed.samples], status[reviewed.samples], confidence[reviewed.samples] = reviewed.codes, REVIEWED, 1.0
+    unsure = reviewed.unsure[status[reviewed.unsure] != UNREADABLE]
+    status[unsure] = "review"
+    return replace(
+        result,
+        labels=result.given.decode(codes),
+        corrected_codes=codes,
+        status=status,
+        confidence=confidence,
+        runner_up=_other_runner_up(result, codes),
+    )
+
+
+def _other_runner_up(result: Correction, codes: NDArray[np.int64]) -> NDArray[Any]:
+    """Where a person chose the second class, the run's label is the second now."""
+    runner_up, chosen = result.runner_up.copy(), result.given.values(codes)
+    swapped = np.flatnonzero((codes != result.corrected_codes) & (runner_up == chosen))
+    runner_up[swapped] = result.given.values(result.corrected_codes)[swapped]
+    return runner_up

@@ -1,0 +1,82 @@
+"""Where the data of a run came from: enough to read them again for people to look at.
+
+Knows paths, names of columns and a hash; does not read samples: `originals.py` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from labelmend.data.picture_table import saved_state
+
+Kind = Literal["table", "pictures", "arrays"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file or folder, and how it was read. Names of columns are None where none was named.
+
+    `digest` is the SHA-256 of a file, or of the description of a saved dataset; None for class folders, whose pictures
+    are known by their names, and for lists of files.
+    """
+
+    kind: Kind  # "arrays": given as arrays in Python, nothing to read again
+    path: str | None = None  # absolute
+    digest: str | None = None
+    labels: str | None = None
+    id: str | None = None
+    trusted: str | None = None
+    features: str | None = None
+    ignore: tuple[str, ...] = ()
+    missing: str | None = None  # what stands for "no label" besides an empty cell, if it was named
+    files: tuple[str, ...] | None = None  # of pictures given in Python as a list of paths; absolute
+
+
+ARRAYS = Source("arrays")
+
+
+def table_source(
+    path: Path,
+    labels: str,
+    id: str | None = None,
+    trusted: str | None = None,
+    features: str | None = None,
+    ignore: Sequence[str] = (),
+) -> Source:
+    """A table of feature vectors, as `load_table` reads it."""
+    labels = os.path.abspath(labels) if path.suffix.lower() == ".npy" and labels.endswith(".npy") else labels
+    return Source("table", os.path.abspath(path), digest(path), labels, id, trusted, features, tuple(ignore))
+
+
+def picture_source(path: Path, labels: str | None = None, id: str | None = None, trusted: str | None = None) -> Source:
+    """Pictures, as `find_pictures` finds them."""
+    return Source("pictures", os.path.abspath(path), digest(path), labels, id, trusted)
+
+
+def source_of_pictures(given: Any, labels: str | None, id: Any, trusted: Any) -> Source:
+    """What was given to `correct_images`: a folder or file, a list of paths, or pixels."""
+    if isinstance(given, str | os.PathLike):
+        return picture_source(Path(given), labels, id, trusted)
+    if isinstance(given, Sequence) and given and all(isinstance(item, str | os.PathLike) for item in given):
+        return Source("pictures", files=tuple(os.path.abspath(item) for item in given))
+    return ARRAYS
+
+
+def source_from(record: dict[str, Any]) -> Source:
+    """From JSON, which has lists only."""
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
+    return Source(**fields)
+
+
+def digest(path: Path) -> str | None:
+    """SHA-256 of what tells one version of the data from another."""
+    described = saved_state(path) if path.is_dir() else path
+    if described is None:
+        return None
+    with described.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
