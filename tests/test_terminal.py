@@ -239,6 +239,7 @@ def test_the_summary_says_what_a_person_asks_first():
         "",
         "corrected labels  run/labels.csv",
         "the whole run     run/",
+        "the doubtful ones labelmend review run",
     ]
 
 

@@ -114,6 +114,7 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
             f"corrected labels  {folder / 'labels.csv'}",
             *_report_line(folder),
             f"the whole run     {folder}{os.sep}",
+            *([f"the doubtful ones labelmend review {folder}"] if summary["review"] else []),
         ]
     return lines
 

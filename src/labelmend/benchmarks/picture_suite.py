@@ -203,7 +203,7 @@ def review_options(options: argparse.ArgumentParser) -> None:
 
 
 def review(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
-    from labelmend.benchmarks.review_page import measure_review
+    from labelmend.benchmarks.review_speed import measure_review
 
     n = (400 if options.quick else 100_000) if options.samples is None else options.samples
     decisions = (10 if options.quick else 100) if options.decisions is None else options.decisions

@@ -171,20 +171,24 @@ def in_chromium(path: str, link: str, n_decisions: int) -> dict[str, float | Non
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=launch_arguments())
-        page = browser.new_page(viewport={"width": 1280, "height": 860})
-        page.add_init_script(CLOCK)
-        page.goto(link)
-        page.wait_for_function("() => drawn.length === 1")
-        first = {"first_paint_ms": page.evaluate(FIRST_PAINT), "first_sample_ms": page.evaluate("drawn[0][1]")}
-        for decision in range(n_decisions):
-            page.wait_for_timeout(PAUSE_MS)
-            page.keyboard.press("a" if decision % 2 else "k")
-            page.wait_for_function("count => drawn.length === count", arg=decision + 2)
-        waited = sorted(drawn - keyed for keyed, drawn in page.evaluate("drawn.slice(1)"))
-        batch = measure_batch(page)
+        figures = measure_page(browser.new_page(viewport={"width": 1280, "height": 860}), link, n_decisions)
         browser.close()
+    return figures
+
+
+def measure_page(page: Any, link: str, n_decisions: int) -> dict[str, float | None]:
+    page.add_init_script(CLOCK)
+    page.goto(link)
+    page.wait_for_function("() => drawn.length === 1")
+    first = {"first_paint_ms": page.evaluate(FIRST_PAINT), "first_sample_ms": page.evaluate("drawn[0][1]")}
+    for decision in range(n_decisions):
+        page.wait_for_timeout(PAUSE_MS)
+        page.keyboard.press("a" if decision % 2 else "k")
+        page.wait_for_function("count => drawn.length === count", arg=decision + 2)
+    waited = sorted(drawn - keyed for keyed, drawn in page.evaluate("drawn.slice(1)"))
     slow = waited[min(len(waited) - 1, round(0.95 * len(waited)))]
-    return {**first, "decision_ms": statistics.median(waited), "slow_decision_ms": slow, "batch_ms": batch}
+    times = {"decision_ms": statistics.median(waited), "slow_decision_ms": slow, "batch_ms": measure_batch(page)}
+    return {**first, **times}
 
 
 def measure_batch(page: Any) -> float:
