@@ -24,3 +24,10 @@ def bare_run(tmp_path):
 def server(run):
     with served(run) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def still_server(tmp_path_factory):
+    """For tests that change nothing: one for all of them."""
+    with served(picture_run(tmp_path_factory.mktemp("still"))[0]) as started:
+        yield started

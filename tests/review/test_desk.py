@@ -12,6 +12,11 @@ def desk(run):
     opened.close()
 
 
+@pytest.fixture
+def still_desk(still_server):
+    return still_server.desk
+
+
 def choice(sample, label=None, kind="label", seen=0):
     return {"sample": sample, "kind": kind, "seen": seen, **({} if label is None else {"label": label})}
 
@@ -115,8 +120,8 @@ def test_without_originals_the_page_is_told_why(bare_run):
         {"label": "9" * 30}, {"count": "²"},
     ],
 )  # fmt: skip
-def test_an_address_with_anything_wrong_is_refused(desk, query):
-    assert refused(desk.upcoming, query) == 400
+def test_an_address_with_anything_wrong_is_refused(still_desk, query):
+    assert refused(still_desk.upcoming, query) == 400
 
 
 @pytest.mark.parametrize(
@@ -146,14 +151,14 @@ def test_an_address_with_anything_wrong_is_refused(desk, query):
         (body(choice(0, 1, seen=2**70)), 400),
     ],
 )
-def test_a_body_with_anything_wrong_is_refused_whole(desk, wrong, status):
-    assert refused(desk.decide, {}, wrong) == status
-    assert desk.decisions.standing.last == 0
+def test_a_body_with_anything_wrong_is_refused_whole(still_desk, wrong, status):
+    assert refused(still_desk.decide, {}, wrong) == status
+    assert still_desk.decisions.standing.last == 0
 
 
 @pytest.mark.parametrize("wrong", [{"request": "r"}, {"request": "r", "step": "1"}, {"step": 1}])
-def test_an_undo_with_anything_wrong_is_refused(desk, wrong):
-    assert refused(desk.undo, {}, wrong) == 400
+def test_an_undo_with_anything_wrong_is_refused(still_desk, wrong):
+    assert refused(still_desk.undo, {}, wrong) == 400
 
 
 def test_undo_of_what_was_never_done_does_nothing(desk):
@@ -161,9 +166,9 @@ def test_undo_of_what_was_never_done_does_nothing(desk):
 
 
 @pytest.mark.parametrize("sample", [-1, 36, 10**9])
-def test_unknown_samples_are_not_there(desk, sample):
-    assert refused(desk.one, sample) == 404
-    assert refused(desk.picture, sample, "small") == 404
+def test_unknown_samples_are_not_there(still_desk, sample):
+    assert refused(still_desk.one, sample) == 404
+    assert refused(still_desk.picture, sample, "small") == 404
 
 
 def test_speed_leaves_pauses_out():

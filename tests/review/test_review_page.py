@@ -274,6 +274,30 @@ def test_two_tabs_do_not_fight(opened, run, context):
     assert standing(run).state[:3].tolist() == [OPEN, CANNOT_TELL, OPEN]
 
 
+def test_what_another_tab_decided_is_passed_over(opened, context):
+    one, two = opened, context.new_page()
+    two.goto(f"{one.url.partition('#')[0]}#1")
+    at(two, 1)
+    two.keyboard.press("a")
+    at(two, 2)
+    expect(one.locator("#done")).to_have_text("1")
+    one.keyboard.press("a")
+    at(one, 2)
+
+
+def test_decided_ones_can_be_gone_through_again(opened):
+    page = opened
+    for sample in (1, 2, 3):
+        page.keyboard.press("a")
+        at(page, sample)
+    page.goto(f"{page.url.partition('#')[0]}?state=decided")
+    at(page, 0)
+    for sample in (1, 2):
+        page.keyboard.press("ArrowRight")
+        at(page, sample)
+    expect(page.locator(".banner")).to_contain_text("Decided already")
+
+
 def test_a_decision_the_page_has_not_seen_is_not_overwritten(opened, run, server):
     server.desk.decide({"tab": "elsewhere"}, {"request": "x", "choices": [
         {"sample": 0, "kind": "label", "label": 2, "seen": 0}]})  # fmt: skip

@@ -63,6 +63,14 @@ def stranger(server):
     return Client(server)
 
 
+@pytest.fixture(scope="module")
+def still_client(still_server):
+    """For requests that change nothing."""
+    known = Client(still_server)
+    known.open()
+    return known
+
+
 @pytest.fixture
 def client(server):
     known = Client(server)
@@ -110,8 +118,8 @@ def test_the_link_works_once(client):
 
 @pytest.mark.parametrize("path", ADDRESSES)
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", None])
-def test_a_foreign_host_is_refused(client, path, host):
-    assert client.get(path, Host=host)[0] in (400, 403)
+def test_a_foreign_host_is_refused(still_client, path, host):
+    assert still_client.get(path, Host=host)[0] in (400, 403)
 
 
 def test_a_foreign_host_is_not_given_a_cookie(stranger):
@@ -122,22 +130,22 @@ def test_a_foreign_host_is_not_given_a_cookie(stranger):
 
 
 @pytest.mark.parametrize("header", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": None}])
-def test_a_post_from_elsewhere_is_refused(client, header):
-    assert client.post("/api/decide", DECISION, header)[0] == 403
-    assert decided(client) == 0
+def test_a_post_from_elsewhere_is_refused(still_client, header):
+    assert still_client.post("/api/decide", DECISION, header)[0] == 403
+    assert decided(still_client) == 0
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_reading_for_another_page_is_refused(client, site):
+def test_reading_for_another_page_is_refused(still_client, site):
     for path in ADDRESSES[1:]:
-        assert client.get(path, Sec_Fetch_Site=site)[0] == 403
+        assert still_client.get(path, Sec_Fetch_Site=site)[0] == 403
 
 
-def test_a_form_of_another_page_cannot_decide(client):
+def test_a_form_of_another_page_cannot_decide(still_client):
     form = {"Content-Type": "text/plain", "Origin": None, "Sec-Fetch-Site": "cross-site"}
-    assert client.post("/api/decide", DECISION, form)[0] == 403
-    assert client.post("/api/decide", DECISION, {"Content-Type": "text/plain"})[0] == 415
-    assert decided(client) == 0
+    assert still_client.post("/api/decide", DECISION, form)[0] == 403
+    assert still_client.post("/api/decide", DECISION, {"Content-Type": "text/plain"})[0] == 415
+    assert decided(still_client) == 0
 
 
 @pytest.mark.parametrize(
@@ -151,25 +159,25 @@ def test_a_form_of_another_page_cannot_decide(client):
         "/review.sqlite", "/run/labels.csv", "/assets/review.js%00.css", "/picture/small/" + "9" * 30,
     ],
 )  # fmt: skip
-def test_other_paths_lead_nowhere(client, path):
-    status, _, body = client.get(path)
+def test_other_paths_lead_nowhere(still_client, path):
+    status, _, body = still_client.get(path)
     assert status == 404
     assert b"root:" not in body
 
 
-def test_a_very_long_address_is_refused(client):
-    assert client.get("/api/queue?tab=" + "x" * 5000)[0] == 414
-    assert client.get("/api/queue?" + "&".join(f"a{i}=1" for i in range(99)))[0] == 400
+def test_a_very_long_address_is_refused(still_client):
+    assert still_client.get("/api/queue?tab=" + "x" * 5000)[0] == 414
+    assert still_client.get("/api/queue?" + "&".join(f"a{i}=1" for i in range(99)))[0] == 400
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "NONSENSE"])
-def test_other_methods_are_not_there(client, method):
-    assert client.ask(method, "/api/decide")[0] == 501
+def test_other_methods_are_not_there(still_client, method):
+    assert still_client.ask(method, "/api/decide")[0] == 501
 
 
-def test_reading_addresses_cannot_be_posted_to_and_back(client):
-    assert client.post("/api/queue", {})[0] == 404
-    assert client.get("/api/decide")[0] == 404
+def test_reading_addresses_cannot_be_posted_to_and_back(still_client):
+    assert still_client.post("/api/queue", {})[0] == 404
+    assert still_client.get("/api/decide")[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -182,11 +190,11 @@ def test_reading_addresses_cannot_be_posted_to_and_back(client):
         ({**DECISION, "choices": [{"sample": 0, "kind": "label", "label": 99, "seen": 0}]}, 400),
     ],
 )  # fmt: skip
-def test_malformed_bodies_are_refused(client, body, status):
-    found, _, answer = client.post("/api/decide", body)
+def test_malformed_bodies_are_refused(still_client, body, status):
+    found, _, answer = still_client.post("/api/decide", body)
     assert found == status
     assert json.loads(answer)["error"]
-    assert decided(client) == 0
+    assert decided(still_client) == 0
 
 
 def test_an_oversized_body_is_refused_before_it_is_read(client):
@@ -197,10 +205,10 @@ def test_an_oversized_body_is_refused_before_it_is_read(client):
     assert client.post("/api/decide", DECISION)[0] == 200
 
 
-def test_two_hosts_are_one_too_many(client):
-    with socket.create_connection(client.server.server_address[:2], timeout=5) as raw:
-        head = f"GET /api/run HTTP/1.1\r\nHost: {client.host}\r\nHost: evil.example\r\nCookie: {client.cookie}\r\n\r\n"
-        raw.sendall(head.encode())
+def test_two_hosts_are_one_too_many(still_client):
+    with socket.create_connection(still_client.server.server_address[:2], timeout=5) as raw:
+        hosts = f"Host: {still_client.host}\r\nHost: evil.example"
+        raw.sendall(f"GET /api/run HTTP/1.1\r\n{hosts}\r\nCookie: {still_client.cookie}\r\n\r\n".encode())
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
 
 
@@ -214,8 +222,8 @@ def test_a_decision_by_http(client):
 
 
 @pytest.mark.parametrize("path", ["/", "/assets/review.js", "/api/run", "/picture/small/0", "/nothing"])
-def test_every_answer_is_strict(client, path):
-    _, headers, _ = client.get(path)
+def test_every_answer_is_strict(still_client, path):
+    _, headers, _ = still_client.get(path)
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -228,8 +236,8 @@ def test_every_answer_is_strict(client, path):
     assert "Python" not in headers["Server"]
 
 
-def test_kinds_are_as_they_are(client):
-    kinds = {path: client.get(path)[1]["Content-Type"] for path in ("/", "/assets/review.js", "/picture/small/0")}
+def test_kinds_are_as_they_are(still_client):
+    kinds = {path: still_client.get(path)[1]["Content-Type"] for path in ("/", "/assets/review.js", "/picture/small/0")}
     assert kinds["/"].startswith("text/html")
     assert kinds["/assets/review.js"].startswith("text/javascript")
     assert kinds["/picture/small/0"] in ("image/png", "image/jpeg")
@@ -257,8 +265,8 @@ def test_a_refusal_for_people_is_a_page_and_escapes(stranger):
     assert b"Open the link" in body
 
 
-def test_heads_have_no_bodies(client):
-    status, headers, body = client.ask("HEAD", "/api/run")
+def test_heads_have_no_bodies(still_client):
+    status, headers, body = still_client.ask("HEAD", "/api/run")
     assert (status, body) == (200, b"")
     assert int(headers["Content-Length"]) > 0
 

@@ -103,7 +103,8 @@ export function changed(state) {
       if (item === current && !busy && !ours) { show(item); say(`In another tab: ${words(change, run)}.`); }
     }
   }
-  ahead = ahead.filter((item) => !settled(item));
+  const told = new Set(state.changes.map((change) => change.sample));
+  ahead = ahead.filter((item) => !(told.has(item.sample) && settled(item)));
   if (finished && !busy && state.progress.open + state.progress.skipped > 0) { finished = false; next(); }
 }
 
