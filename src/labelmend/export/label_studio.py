@@ -118,10 +118,9 @@ def _pictures(handover: Handover, found: OriginalPictures, folder: Path) -> tupl
             try:
                 file = _write(found, index, folder, final)
             except Unreadable as error:
-                left_out.append(f"{name}: {error}")
+                left_out.append((name, str(error)))
         files.append(file)
-    if left_out:
-        handover.notes.append(f"{len(left_out):,} picture(s) left out, for example {left_out[0]}")
+    handover.note_left_out(left_out)
     below = common_folder([file for file in files if file is not None]) or str(final.absolute())
     root = os.path.dirname(below)  # the folder of a storage must lie below the root
     addresses = [None if file is None else {"image": _address(file, root)} for file in files]
