@@ -14,7 +14,8 @@ from blobs import QUICK, blobs, plant
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
 from labelmend.cli import main
 from labelmend.images import correct_images
-from labelmend.originals import media_type, open_originals, thumbnail
+from labelmend.originals import open_originals, thumbnail
+from labelmend.page.html import media_type
 from labelmend.source import Source
 
 NAMES = np.array(["ant", "bee", "cat"])

@@ -467,7 +467,7 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
 def run_report(arguments: argparse.Namespace) -> int:
     from labelmend.report.write import report_command
 
-    print(report_command(arguments.folder, arguments.out, arguments.data, arguments.force))
+    print("\n".join(report_command(arguments.folder, arguments.out, arguments.data, arguments.force)))
     return OK
 
 

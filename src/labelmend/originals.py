@@ -45,7 +45,7 @@ class Originals:
     kind = "none"  # "pictures" | "rows" | "none"
 
     def __init__(self, reason: str = "", at: Path | None = None) -> None:
-        self.reason = reason  # why there is nothing, or what is missing; "": all is as it was
+        self.reason = reason  # why there is nothing, or what is missing, without a full stop; "": all is as it was
         self.at = at  # the file or folder that was found
 
     def picture(self, index: int, side: int | None = None) -> Image.Image | None:
@@ -108,7 +108,7 @@ def open_originals(run: Path, result: Correction, data: Path | None = None) -> O
     try:
         return _open(source, [as_text(name) for name in result.ids], Path(run), data)
     except (LabelmendError, OSError) as error:
-        return Originals(str(error))
+        return Originals(str(error).removesuffix("."))
 
 
 def thumbnail(picture: Image.Image, side: int) -> bytes:
@@ -121,11 +121,6 @@ def thumbnail(picture: Image.Image, side: int) -> bytes:
     small.thumbnail((side, side))
     small.save(out, "JPEG", quality=QUALITY, optimize=True)
     return out.getvalue()
-
-
-def media_type(encoded: bytes) -> str:
-    """Of a thumbnail."""
-    return "image/png" if encoded.startswith(b"\x89PNG") else "image/jpeg"
 
 
 def _open(source: Source, ids: Sequence[str], run: Path, data: Path | None) -> Originals:

@@ -134,7 +134,8 @@ class Correction:
         """Write one HTML file that shows what happened; `data`: where pictures or rows are now, if they have moved."""
         from labelmend.report.write import write_report
 
-        return write_report(self, Path(path), data=None if data is None else Path(data), force=force)
+        write_report(self, Path(path), data=None if data is None else Path(data), force=force)
+        return Path(path)
 
     def export(
         self,

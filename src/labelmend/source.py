@@ -67,6 +67,17 @@ def source_of_pictures(given: Any, labels: str | None, id: Any, trusted: Any) ->
     return ARRAYS
 
 
+def places(source: Source | None, data: Path | None = None) -> list[Path]:
+    """What belongs to the user: the files or the folder a run was made of, and where they are said to be now."""
+    if source is None or source.path is None:
+        files = () if source is None else source.files or ()
+        return [*map(Path, files), *([] if data is None else [data])]
+    was = Path(source.path)
+    if data is None:
+        return [was]
+    return [was, data / was.name if (data / was.name).is_file() else data]
+
+
 def source_from(record: dict[str, Any]) -> Source:
     """From JSON, which has lists only."""
     fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}

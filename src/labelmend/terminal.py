@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -114,7 +115,7 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
             f"corrected labels  {folder / 'labels.csv'}",
             *_report_line(folder),
             f"the whole run     {folder}{os.sep}",
-            *([f"the doubtful ones labelmend review {folder}"] if summary["review"] else []),
+            *([f"the doubtful ones labelmend review {shlex.quote(str(folder))}"] if summary["review"] else []),
         ]
     return lines
 

@@ -73,6 +73,17 @@ def test_pictures_without_a_file_are_written_for_label_studio(make):
     assert np.array_equal(np.asarray(Image.open(os.path.join(root, place))), pixels(5))
 
 
+def test_a_picture_that_is_gone_is_no_task(make):
+    paths = [Path("photos", name) for name in write_pictures()]
+    Path("list.csv").write_text("path,label\n" + "".join(f"{path},{path.parts[1]}\n" for path in paths))
+    result = make(picture_source(Path("list.csv")), [str(path) for path in paths])
+    paths[4].unlink()
+    with pytest.warns(LabelmendWarning, match=r"1 picture\(s\) left out, for example .*: there is no such file"):
+        tasks, _, folder = studio(result)
+    assert [task["data"]["id"] for task in tasks] == [str(path) for path in paths if path != paths[4]]
+    assert not (folder / "images").exists()
+
+
 def test_rows_are_shown_as_tables(table):
     tasks, config, _ = studio(table)
     check_interface(tasks, config)

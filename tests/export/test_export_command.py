@@ -80,7 +80,7 @@ def test_data_that_moved_are_named(run, capsys):
     assert "say where they are with --data" in capsys.readouterr().err
     assert main([*words, "--data", "elsewhere"]) == 0
     assert main([*words[:-1], "elsewhere/t.csv", "--data", "elsewhere", "--force"]) == 2
-    assert "must not be written into the run or its data" in capsys.readouterr().err
+    assert "must not be a run or the data" in capsys.readouterr().err
     os.rename("u.csv", "t.csv")
 
 
@@ -92,7 +92,7 @@ def test_data_that_moved_are_named(run, capsys):
         (["run", "--to", "xlsx"], "the format must be one of csv, parquet"),
         (["nowhere", "--to", "csv"], "there must be a run folder at nowhere"),
         (["run", "--to", "csv", "--link"], "--link can be used with folders, huggingface, fiftyone only"),
-        (["run", "--to", "csv", "--out", "run/labels.csv", "--force"], "must not be written into the run"),
+        (["run", "--to", "csv", "--out", "run/labels.csv", "--force"], "must not be a run or the data"),
         (["run", "--to", "csv", "--out", "plain/x.csv"], "must be writable"),
     ],
 )

@@ -113,7 +113,7 @@ def test_the_input_and_the_target_are_safe(table):
     table.export("patch", "p.json")
     table.export("csv", "new.csv")
     before = Path("new.csv").read_bytes()
-    with pytest.raises(RunFolderError, match="must not be written into"):
+    with pytest.raises(RunFolderError, match="must not be a run or the data"):
         undone("new.csv", "new.csv", force=True)
     Path("back.csv").write_text("mine")
     with pytest.raises(RunFolderError, match="must not exist"):

@@ -62,7 +62,7 @@ def test_the_data_and_the_run_are_never_written_to(table, photos):
         (photos, "fiftyone", "run/new"),
         (photos, "csv", "photos/ant/../labels.csv"),
     ]:
-        with pytest.raises(RunFolderError, match="must not be written into the run or its data"):
+        with pytest.raises(RunFolderError, match="must not be a run or the data"):
             result.export(to, target, force=True)
 
 

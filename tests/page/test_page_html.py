@@ -74,8 +74,7 @@ def test_the_policy_names_what_may_run_by_its_hash():
 
 
 def test_pictures_say_what_they_are():
-    assert data_uri(b"\x89PNG1234").startswith("data:image/png;base64,")
-    assert data_uri(b"RIFF0000WEBP") == "data:image/webp;base64," + base64.b64encode(b"RIFF0000WEBP").decode()
+    assert data_uri(b"\x89PNG1234") == "data:image/png;base64," + base64.b64encode(b"\x89PNG1234").decode()
     assert data_uri(b"\xff\xd8\xff").startswith("data:image/jpeg;")
 
 

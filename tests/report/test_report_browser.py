@@ -111,7 +111,7 @@ def test_what_the_keys_show_is_in_sight(page, pages):
         page.keyboard.press("ArrowRight")
         page.wait_for_function(
             "() => { const box = document.getElementById('card').getBoundingClientRect();"
-            " return box.top >= -1 && box.bottom <= innerHeight + 1; }"
+            " return box.height > 0 && box.top >= -1 && box.bottom <= innerHeight + 1; }"
         )
 
 

@@ -12,6 +12,7 @@ from result_by_hand import Painted, Rows
 from labelmend.originals import Originals
 from labelmend.report.contents import make_contents
 from labelmend.report.page import LINKS, page
+from labelmend.result import SampleMap
 from labelmend.source import Source
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
@@ -158,3 +159,14 @@ def test_awkward_class_names_can_be_seen():
     text = made(names=["", " ", "naïve 漢字 🙂"])
     assert "&#x27; &#x27;" in text
     assert "naïve 漢字 🙂" in text
+
+
+def test_the_map_names_the_unreadable_only_where_there_are_some():
+    read = "All 8 samples."
+    assert read in made()
+    status = by_hand.result().status.copy()
+    status[0] = "unreadable"
+    part = SampleMap(np.arange(1, 8), by_hand.result().map.positions[1:])
+    text = made(status=status, map=part, unreadable={"s0": "cut off"})
+    assert "All 7 samples that could be read." in text
+    assert read not in text

@@ -67,6 +67,18 @@ def test_another_file_is_replaced_only_with_force(run, tmp_path, capsys):
     assert target.read_text() == "mine"
     assert main(["report", str(run), "--out", str(target), "--force"]) == 0
     assert target.read_bytes() == (run / "report.html").read_bytes()
+    assert main(["report", str(run), "--out", str(tmp_path), "--force"]) == 2
+    assert "plain files only" in capsys.readouterr().err
+
+
+def test_the_data_and_other_files_of_the_run_are_never_replaced(run, table, capsys):
+    kept = [table, run / "labels.csv"]
+    before = [path.read_bytes() for path in kept]
+    for target in (*kept, run / "page.html"):
+        assert main(["report", str(run), "--out", str(target), "--force"]) == 2
+        assert "must not be a run or the data, or in them" in capsys.readouterr().err
+    assert [path.read_bytes() for path in kept] == before
+    assert not (run / "page.html").exists()
 
 
 def test_data_that_moved_are_found_with_data(run, table, tmp_path, capsys):
@@ -74,7 +86,9 @@ def test_data_that_moved_are_found_with_data(run, table, tmp_path, capsys):
     moved.parent.mkdir()
     table.rename(moved)
     assert main(["report", str(run)]) == 0
-    assert "Samples cannot be shown" in (run / "report.html").read_text(encoding="utf-8")
+    reason = f"there must be data at {table}. There are none any more; say where they are with --data"
+    assert capsys.readouterr().out.splitlines()[-2:] == [str(run / "report.html"), f"note: {reason}"]
+    assert f"Samples cannot be shown: {reason}.<" in (run / "report.html").read_text(encoding="utf-8")
     assert main(["report", str(run), "--data", str(moved)]) == 0
     assert '<th scope="col">width</th>' in (run / "report.html").read_text(encoding="utf-8")
     assert main(["report", str(run), "--data", str(tmp_path / "nowhere")]) == 2
@@ -92,17 +106,16 @@ def test_a_result_in_memory_has_a_report_too(tmp_path):
     with pytest.raises(RunFolderError, match="must not exist"):
         by_hand.result().report(target)
     by_hand.result().report(str(target), force=True)
-    with pytest.raises(RunFolderError, match="There is none"):
-        by_hand.result().report(tmp_path / "no folder" / "page.html")
+    assert by_hand.result().report(tmp_path / "new folder" / "page.html").is_file()
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(write.os, "fsync", full)
+    monkeypatch.setattr("labelmend.target.os.fsync", full)
     with pytest.raises(RunFolderError, match="No space left"):
-        by_hand.result().report(tmp_path / "page.html")
+        by_hand.result().report(tmp_path / "new folder" / "page.html")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -146,6 +146,7 @@ def test_the_command_says_what_it_did(run, decide, capsys):
     assert main(["apply", str(run)]) == 0
     out = capsys.readouterr().out
     assert "1 decided by a person, 1 of them against the run's label" in out
+    assert out.splitlines()[-1].endswith(f"labelmend report {run}")
     assert main(["apply", str(run), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["unsure"] == 1
 
@@ -153,7 +154,7 @@ def test_the_command_says_what_it_did(run, decide, capsys):
 def test_without_decisions_nothing_is_written(run, capsys):
     before = files(run)
     assert main(["apply", str(run)]) == 0
-    assert "0 decided" in capsys.readouterr().out
+    assert f"nothing is decided in {run}, nothing was changed; decide with: labelmend review" in capsys.readouterr().out
     assert files(run) == before
 
 
@@ -175,6 +176,19 @@ def test_a_kill_between_two_files_is_mended_by_applying_again(run, decide, monke
     assert not list(run.glob(".apply*"))
     apply(run)
     assert table(run)[0]["status"] == "reviewed"
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(run, decide, monkeypatch, capsys):
+    decide((0, LABEL, 2))
+    before = files(run)
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(apply_module.os, "replace", refuse)
+    assert main(["apply", str(run)]) == 2
+    assert f"{run} must be writable. Got: Permission denied." in capsys.readouterr().err
+    assert files(run) == before
 
 
 def test_a_review_whose_beginning_is_lost_is_damaged(run, decide):

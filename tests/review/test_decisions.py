@@ -18,7 +18,6 @@ from labelmend.review.decisions import (
     UNSURE,
     Choice,
     Decisions,
-    Standing,
     Subject,
     read_log,
 )
@@ -185,9 +184,26 @@ def test_the_log_can_be_read_as_it_was(log):
     assert read_log(log.path, SUBJECT).code[0] == 1
 
 
-def test_the_last_step_of_each_tab_is_known():
-    standing = Standing(4)
-    assert standing.last_steps() == {}
+def test_the_last_step_of_each_tab_is_known(log):
+    assert log.standing.last_steps() == {}
+    log.decide([label(0, 0), label(1, 0)], "one", "r1")
+    log.decide([label(2, 0)], "two", "r2")
+    log.decide([label(3, 0)], "one", "r3")
+    assert log.standing.last_steps() == {"one": 4, "two": 3}
+    log.undo(4, "one", "r4")
+    assert log.standing.last_steps() == {"one": 1, "two": 3}
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_log_is_read_where_nothing_can_be_written(log, monkeypatch, in_use):
+    log.decide([label(3, 1)], "tab", "r1")
+    if not in_use:
+        log.close()
+    before = sorted(path.name for path in log.path.parent.iterdir())
+    monkeypatch.setattr("labelmend.review.decisions.os.access", lambda *_: False)
+    monkeypatch.setattr("labelmend.review.decisions._connect", None)  # which would write
+    assert again(log).state.tolist() == [OPEN] * 3 + [DECIDED] + [OPEN] * 6
+    assert sorted(path.name for path in log.path.parent.iterdir()) == before
 
 
 def test_decisions_of_another_run_are_refused(log):

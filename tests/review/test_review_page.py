@@ -109,6 +109,22 @@ def test_undo_step_by_step(opened, run):
     assert standing(run).state[0] == DECIDED
 
 
+def test_looking_back_after_undo_goes_to_the_sample_before(opened):
+    page, keys = opened, opened.keyboard
+    for sample in (1, 2):
+        keys.press("a")
+        at(page, sample)
+    keys.press("u")
+    at(page, 1)
+    keys.press("ArrowLeft")
+    at(page, 0)
+    expect(page.locator(".banner")).to_contain_text("You decided")
+    keys.press("ArrowRight")
+    at(page, 1)
+    keys.press("ArrowRight")
+    at(page, 2)
+
+
 def test_arrows_look_around_and_decide_nothing(opened, run):
     page, keys = opened, opened.keyboard
     keys.press("ArrowRight")

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from labelmend.data.features import NAMED, bad_rows
 from labelmend.data.labels import objects, refuse_continuous
-from labelmend.errors import DataError, MissingExtraError
+from labelmend.data.parquet import read_parquet, require_pyarrow
+from labelmend.errors import DataError
 
 CHUNK_ROWS = 10_000
 FEATURE_ARRAYS = ("X", "x", "features")
@@ -252,7 +253,7 @@ def csv_rows(path: Path) -> Iterator[tuple[list[str], Any]]:
     """The header of a CSV file and a reader of the rows below it."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            separator = separator_of(file.readline())
+            separator = _separator_of(file.readline())
             file.seek(0)
             rows = csv.reader(file, delimiter=separator, strict=True)
             yield next(rows, []), rows
@@ -278,7 +279,7 @@ def _read_csv(path: Path, columns: Columns) -> Table:
     return replace(table, labels=objects([label or None for label in table.labels]))
 
 
-def separator_of(header: str) -> str:
+def _separator_of(header: str) -> str:
     """A comma, unless the header has none: some spreadsheets write semicolons or tabs."""
     return next((mark for mark in (",", ";", "\t") if mark in header), ",")
 
@@ -334,15 +335,7 @@ def _refuse_text(names: list[str]) -> None:
 
 
 def _read_parquet(path: Path, columns: Columns) -> Table:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("reading .parquet needs pyarrow", "tables") from None
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} must be a Parquet file. Could not read it: {error}") from error
+    pyarrow, table = require_pyarrow("reading .parquet"), read_parquet(path)
     special, features, notes = columns.places(table.column_names)
     numeric = (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean)
     names = [table.column_names[place] for place in features]

@@ -26,8 +26,9 @@ from labelmend.data.load import (
     text_of,
     whole_rows,
 )
+from labelmend.data.parquet import require_pyarrow
 from labelmend.data.picture_set import Pictures, Source, row_numbers, spelled, unique_or_rows
-from labelmend.errors import DataError, MissingExtraError
+from labelmend.errors import DataError
 
 PICTURE_COLUMNS = ("path", "image", "file_name", "filename", "file", "img")
 PICTURE_ARRAYS = ("images", "x", "X", "image", "pixels", "pictures")
@@ -40,7 +41,7 @@ def read_table(path: Path, labels: str | None, ids: str | None, trusted: str | N
     if path.suffix.lower() == ".csv":
         columns, values = _read_csv(path, labels, ids, trusted)
         return _from_columns(columns, values, _paths(path.parent, values[_picture(columns)]), ids is not None)
-    pyarrow = _pyarrow(path)
+    pyarrow = require_pyarrow(f"reading {path.name}")
     try:
         table = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
@@ -71,7 +72,7 @@ def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, truste
 
 def open_saved(folder: Path) -> tuple[Path, Any, dict[str, Any], list[str]]:
     """The folder of the split, its table, the features of its columns, and notes."""
-    pyarrow = _pyarrow(folder)
+    pyarrow = require_pyarrow(f"reading {folder.name}")
     try:
         root, notes = _split(folder)
         files = [root / part["filename"] for part in json.loads((root / STATE).read_bytes())["_data_files"]]
@@ -117,7 +118,7 @@ def first_cells(path: Path) -> dict[str, Any]:
 
 def first_arrow_cells(path: Path) -> dict[str, Any]:
     """The first row of a .parquet by column."""
-    pyarrow = _pyarrow(path)
+    pyarrow = require_pyarrow(f"reading {path.name}")
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             batch = next(file.iter_batches(1), None)
@@ -276,13 +277,3 @@ def _split(folder: Path) -> tuple[Path, list[str]]:
         )
     left = [name for name in splits if name != taken]
     return folder / taken, [f"took the split {taken!r}; left out {', '.join(left)}"] if left else []
-
-
-def _pyarrow(path: Path) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.ipc
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError(f"reading {path.name} needs pyarrow", "tables") from None
-    return pyarrow

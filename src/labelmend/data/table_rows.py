@@ -16,8 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.load import csv_rows, load_table, separator_of
-from labelmend.errors import DataError, MissingExtraError
+from labelmend.data.load import csv_rows, load_table
+from labelmend.data.parquet import read_parquet
+from labelmend.errors import DataError
 
 BOM = b"\xef\xbb\xbf"
 
@@ -54,10 +55,8 @@ def open_rows(
 class CsvRows:
     def __init__(self, path: Path) -> None:
         self.path, self.stamp = path, _stamp(os.stat(path))
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            self.separator = separator_of(file.readline())
-        with csv_rows(path) as (header, _):
-            self.columns = header
+        with csv_rows(path) as (header, rows):
+            self.columns, self.separator = header, rows.dialect.delimiter
         self.bounds = np.fromiter(self._bounds(), dtype=np.int64)
 
     def __len__(self) -> int:
@@ -105,15 +104,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 class ParquetRows:
     def __init__(self, path: Path) -> None:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise MissingExtraError("reading .parquet needs pyarrow", "tables") from None
-        try:
-            self.table = pyarrow.parquet.read_table(path)
-        except (OSError, pyarrow.ArrowException) as error:
-            raise DataError(f"{path} must be a Parquet file. Could not read it: {error}") from error
+        self.table = read_parquet(path)
         self.columns: list[str] = self.table.column_names
         self.short = [str(kind) in ("float", "halffloat") for kind in self.table.schema.types]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.data.load import numbers_or_none
+from labelmend.data.parquet import require_pyarrow
 from labelmend.data.table_rows import ArrayRows, ParquetRows, Rows
-from labelmend.errors import MissingExtraError
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import CONFIDENCE, GIVEN, SourceTable
 from labelmend.run_folder import as_text
@@ -118,12 +118,3 @@ def typed_array(values: Sequence[Any], kind: Any = None) -> Any:
         return pyarrow.array(values, kind)
     except (pyarrow.ArrowException, TypeError, OverflowError):
         return pyarrow.array([None if value is None else as_text(value) for value in values], pyarrow.string())
-
-
-def require_pyarrow(what: str) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError(f"{what} needs pyarrow", "tables") from None
-    return pyarrow

@@ -26,12 +26,12 @@ def write_coco(handover: Handover, path: Path) -> None:
         raise DataError(
             "coco needs pictures that are files. Those of this run are inside one; export them with --to fiftyone."
         )
-    images, annotations, left_out = list[dict[str, Any]](), list[dict[str, Any]](), list[str]()
+    images, annotations, left_out = list[dict[str, Any]](), list[dict[str, Any]](), list[tuple[str, str]]()
     for index, file in enumerate(files):
         try:
             height, width = read_size(file)
         except Unreadable as error:
-            left_out.append(f"{handover.ids[index]}: {error}")
+            left_out.append((handover.ids[index], str(error)))
             continue
         assert file is not None
         name = Path(os.path.relpath(os.path.abspath(file), root)).as_posix()
@@ -43,8 +43,7 @@ def write_coco(handover: Handover, path: Path) -> None:
     document = {"info": info, "images": images, "categories": categories, "annotations": annotations}
     text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    if left_out:
-        handover.notes.append(f"{len(left_out):,} picture(s) left out, for example {left_out[0]}")
+    handover.note_left_out(left_out)
 
 
 def _annotation(handover: Handover, index: int, given: str) -> dict[str, Any]:

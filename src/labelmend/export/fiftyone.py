@@ -22,21 +22,20 @@ from labelmend.export.tables import texts
 
 def write_fiftyone(handover: Handover, folder: Path) -> None:
     pictures, given = handover.pictures(), texts(handover.given)
-    data, labels, left_out = folder / "data", dict[str, Any](), list[str]()
+    data, labels, left_out = folder / "data", dict[str, Any](), list[tuple[str, str]]()
     data.mkdir()
     for index, name in enumerate(handover.ids):
         uuid, source = f"{index:06d}", pictures.source(index)
         try:
             place(source, data / (uuid + ending(source)), handover.options.link)
         except Unreadable as error:
-            left_out.append(f"{name}: {error}")
+            left_out.append((name, str(error)))
             continue
         about = {"sample": name, "given": given[index], "status": str(handover.result.status[index])}
         labels[uuid] = _target(int(handover.codes[index]), handover.score(index), about)
     text = json.dumps({"classes": handover.class_names, "labels": labels}, ensure_ascii=False, indent=1)
     (folder / "labels.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-    if left_out:
-        handover.notes.append(f"{len(left_out):,} picture(s) left out, for example {left_out[0]}")
+    handover.note_left_out(left_out)
 
 
 def _target(code: int, score: float | None, about: dict[str, str]) -> dict[str, Any] | None:

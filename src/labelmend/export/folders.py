@@ -13,8 +13,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-
 from labelmend.data.picture_pixels import Unreadable
 from labelmend.data.picture_set import Source
 from labelmend.export.handover import Handover
@@ -43,13 +41,12 @@ def write_folders(handover: Handover, folder: Path) -> None:
         except Unreadable as error:
             left_out.append((name, str(error)))
             continue
-        sure = "" if np.isnan(handover.confidence[index]) else str(handover.confidence[index])
-        rows.append((file, name, labels[index], given[index], handover.result.status[index], sure))
+        status, sure = handover.result.status[index], handover.score_text(index)
+        rows.append((file, name, labels[index], given[index], status, sure))
     write_rows(folder / INDEX, COLUMNS, rows)
     if left_out:
         write_rows(folder / LEFT_OUT, ("id", "reason"), left_out)
-        name, why = left_out[0]
-        handover.notes.append(f"{len(left_out):,} picture(s) left out, for example {name}: {why}; see {LEFT_OUT}")
+    handover.note_left_out(left_out, f"; see {LEFT_OUT}")
     note_renamed(handover, names)
 
 

@@ -22,9 +22,9 @@ from labelmend.export.hugging_face import write_hugging_face
 from labelmend.export.label_studio import write_label_studio
 from labelmend.export.patch import write_patch
 from labelmend.export.tables import write_csv, write_parquet
-from labelmend.export.target import whole
 from labelmend.result import Correction
-from labelmend.source import Source
+from labelmend.source import places
+from labelmend.target import whole
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def export(
     options = options or Options()
     chosen = find_format(to)
     check_options(chosen, options)
-    keep = [*([] if run is None else [run]), *_places(result.source, options)]
+    keep = [*([] if run is None else [run]), *places(result.source, options.data)]
     marker = {"to": chosen.name} if chosen.folder else None
     handover = make_handover(result, run or path, path.absolute(), options)
     with whole(path, force, marker, keep) as partial, quiet():
@@ -100,14 +100,3 @@ def check_options(chosen: Format, options: Options) -> None:
 def default_target(run: Path, chosen: Format) -> Path:
     place = run.resolve()
     return Path(os.path.relpath(place.parent / f"{place.name}{chosen.ending}"))
-
-
-def _places(source: Source | None, options: Options) -> list[Path]:
-    """What belongs to the user: the file or folder the run was made of, and where it is said to be now."""
-    if source is None or source.path is None:
-        return []
-    was = Path(source.path)
-    now = options.data
-    if now is None:
-        return [was]
-    return [was, now / was.name if (now / was.name).is_file() else now]

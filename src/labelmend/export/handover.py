@@ -5,6 +5,7 @@ Knows the result of a run and where its data are; does not write.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -64,6 +65,11 @@ class Handover:
         value = self.confidence[index]
         return None if np.isnan(value) else float(str(value))
 
+    def score_text(self, index: int) -> str:
+        """The same for a table; empty where nothing is known."""
+        value = self.confidence[index]
+        return "" if np.isnan(value) else str(value)
+
     @cached_property
     def originals(self) -> Originals:
         return open_originals(self.run, self.result, self.options.data)
@@ -86,6 +92,12 @@ class Handover:
     def note_missing(self) -> None:
         if self.originals.reason and self.originals.reason not in self.notes:
             self.notes.append(self.originals.reason)
+
+    def note_left_out(self, left_out: Sequence[tuple[str, str]], more: str = "") -> None:
+        """Pictures that could not be had: (id, reason) of each."""
+        if left_out:
+            name, why = left_out[0]
+            self.notes.append(f"{len(left_out):,} picture(s) left out, for example {name}: {why}{more}")
 
 
 def make_handover(result: Correction, run: Path, target: Path, options: Options) -> Handover:

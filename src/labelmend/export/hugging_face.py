@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from labelmend.data.parquet import require_pyarrow
 from labelmend.data.picture_pixels import Unreadable, open_source, reasons
 from labelmend.data.picture_set import Source, Sources
 from labelmend.data.picture_table import PICTURE_COLUMNS, is_saved_dataset, open_saved
 from labelmend.errors import DataError
-from labelmend.export.arrow import Features, described, replace_labels, require_pyarrow, table_with_labels
+from labelmend.export.arrow import Features, described, replace_labels, table_with_labels
 from labelmend.export.handover import Handover
 from labelmend.export.picture_files import png_bytes
 from labelmend.export.source_table import CONFIDENCE, GIVEN, TABLES, label_column, samples_of_rows, source_table

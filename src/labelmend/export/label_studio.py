@@ -114,14 +114,16 @@ def _pictures(handover: Handover, found: OriginalPictures, folder: Path) -> tupl
     left_out = []
     for index, name in enumerate(handover.ids):
         file = found.path(index)
-        if file is None:
-            try:
+        try:
+            if file is None:
                 file = _write(found, index, folder, final)
-            except Unreadable as error:
-                left_out.append(f"{name}: {error}")
+            elif not file.is_file():
+                file = None
+                raise Unreadable("there is no such file")
+        except Unreadable as error:
+            left_out.append((name, str(error)))
         files.append(file)
-    if left_out:
-        handover.notes.append(f"{len(left_out):,} picture(s) left out, for example {left_out[0]}")
+    handover.note_left_out(left_out)
     below = common_folder([file for file in files if file is not None]) or str(final.absolute())
     root = os.path.dirname(below)  # the folder of a storage must lie below the root
     addresses = [None if file is None else {"image": _address(file, root)} for file in files]

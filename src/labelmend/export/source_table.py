@@ -39,7 +39,7 @@ class SourceTable:
             if sample >= 0:
                 if handover.changed[sample]:
                     cells[place] = as_text(labels[sample])
-                sure = "" if np.isnan(handover.confidence[sample]) else str(handover.confidence[sample])
+                sure = handover.score_text(sample)
             yield [*cells, before, sure]
 
 

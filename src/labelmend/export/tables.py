@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from labelmend.data.load import numbers_or_none
+from labelmend.data.parquet import require_pyarrow
 from labelmend.data.table_rows import CsvRows
-from labelmend.export.arrow import require_pyarrow, table_with_labels, typed_array
+from labelmend.export.arrow import table_with_labels, typed_array
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import CONFIDENCE, GIVEN, source_table
 from labelmend.run_folder import as_text
@@ -32,7 +31,7 @@ def write_csv(handover: Handover, path: Path) -> None:
         write_rows(path, header, table.text_rows(handover), separator)
         return
     labels, given = texts(handover.labels), texts(handover.given)
-    sure = ["" if np.isnan(value) else str(value) for value in handover.confidence]
+    sure = [handover.score_text(index) for index in range(len(handover.ids))]
     note_formulas(handover, [*handover.ids, *handover.class_names])
     write_rows(path, COLUMNS, zip(handover.ids, labels, given, handover.result.status, sure, strict=True))
 

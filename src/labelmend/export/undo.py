@@ -13,19 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labelmend.data.load import csv_rows, separator_of, whole_rows
+from labelmend.data.load import csv_rows, whole_rows
+from labelmend.data.parquet import read_parquet, require_pyarrow
 from labelmend.data.picture_pixels import Unreadable
 from labelmend.data.picture_set import spelled
 from labelmend.data.picture_table import PICTURE_COLUMNS
 from labelmend.errors import ConfigError, DataError
 from labelmend.export import folders, tables
-from labelmend.export.arrow import features_of, require_pyarrow, typed_array
+from labelmend.export.arrow import features_of, typed_array
 from labelmend.export.patch import Change, Patch, read_patch
 from labelmend.export.picture_files import Names, place
-from labelmend.export.target import MARKER, whole
 from labelmend.run_folder import as_text
+from labelmend.target import MARKER, whole
 
-NAMED = 10  # samples named in a message
+NAMED = 10  # samples or columns named in a message
 MISSING_CLASS = ""  # pictures without a label lie in no class folder
 
 
@@ -60,9 +61,7 @@ def undo(
 
 def _undo_csv(patch: Patch, columns: Columns, given: Path, out: Path, force: bool) -> None:
     with csv_rows(given) as (header, lines):
-        rows = list(whole_rows(lines, len(header)))
-    with given.open(newline="", encoding="utf-8-sig") as file:
-        separator = separator_of(file.readline())
+        rows, separator = list(whole_rows(lines, len(header))), lines.dialect.delimiter
     place = header.index(_label_column(patch, columns, header))
     row_of = _rows_by_id(patch, columns, header, len(rows), lambda name: [row[header.index(name)] for row in rows])
     _check(patch, row_of, lambda row: rows[row][place])
@@ -73,11 +72,7 @@ def _undo_csv(patch: Patch, columns: Columns, given: Path, out: Path, force: boo
 
 
 def _undo_parquet(patch: Patch, columns: Columns, given: Path, out: Path, force: bool) -> None:
-    pyarrow = require_pyarrow("reading .parquet")
-    try:
-        table = pyarrow.parquet.read_table(given)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{given} must be a Parquet file. Could not read it: {error}") from error
+    pyarrow, table = require_pyarrow("reading .parquet"), read_parquet(given)
     name = _label_column(patch, columns, table.column_names)
     column = table.column(name)
     labels = column.to_pylist()
@@ -167,7 +162,7 @@ def _label_column(patch: Patch, columns: Columns, header: Sequence[str]) -> str:
     found = next((name for name in wanted if name in header), None)
     if found is None:
         asked = " or ".join(repr(name) for name in wanted if name)
-        raise DataError(f"there must be a column {asked}. There are: {', '.join(header)}; name it with --labels.")
+        raise DataError(f"there must be a column {asked}. There are: {_listed(header)}; name it with --labels.")
     return found
 
 
@@ -177,7 +172,7 @@ def _rows_by_id(patch: Patch, columns: Columns, header: Sequence[str], n_rows: i
     if name is None:
         return {str(row): row for row in range(n_rows)}
     if name not in header:
-        raise DataError(f"there must be a column {name!r}. There are: {', '.join(header)}.")
+        raise DataError(f"there must be a column {name!r}. There are: {_listed(header)}.")
     ids = values(name)
     row_of = {value: row for row, value in enumerate(ids)}
     if len(row_of) < len(ids):
@@ -202,4 +197,4 @@ def _class_names(table: Any, column: str) -> dict[Any, str]:
 
 
 def _listed(names: Sequence[str], between: str = ", ") -> str:
-    return between.join(names[:NAMED]) + (f"{between}..." if len(names) > NAMED else "")
+    return between.join(names[:NAMED]) + (f"{between}and {len(names) - NAMED:,} more" if len(names) > NAMED else "")

@@ -56,10 +56,14 @@ def asset(name: str, folder: str = "labelmend.page") -> str:
     return resources.files(folder).joinpath(name).read_text(encoding="utf-8")
 
 
-def data_uri(contents: bytes) -> str:
-    """A picture inside the page. Its kind is read from its first bytes."""
-    kind = "png" if contents.startswith(b"\x89PNG") else "webp" if contents[8:12] == b"WEBP" else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(contents).decode('ascii')}"
+def media_type(picture: bytes) -> str:
+    """Of a picture that we made, by its first bytes."""
+    return "image/png" if picture.startswith(b"\x89PNG") else "image/jpeg"
+
+
+def data_uri(picture: bytes) -> str:
+    """A picture inside the page."""
+    return f"data:{media_type(picture)};base64,{base64.b64encode(picture).decode('ascii')}"
 
 
 def content_policy(styles: list[str], scripts: list[str]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.report.samples import Describer, Sample, surest
-from labelmend.result import UNREADABLE, Correction
+from labelmend.result import UNREADABLE, Correction, plain_value
 
 MATRIX_CLASSES = 20  # of more only those with most changes are shown
 PAIRS, PAIR_SAMPLES = 8, 6
@@ -66,8 +66,8 @@ def flow(result: Correction, classes: tuple[str, ...], most: int = MATRIX_CLASSE
 
 def pairs(result: Correction, describe: Describer) -> tuple[Pair, ...]:
     """The pairs that changed most, with the surest samples of each and typical ones of both classes."""
-    given, corrected, codes = result.given.codes, result.corrected_codes, range(len(result.classes))
-    place = dict(zip(result.classes.tolist(), codes, strict=True))
+    given, corrected = result.given.codes, result.corrected_codes
+    place = {plain_value(value): code for code, value in enumerate(result.classes)}
     settled = np.isin(result.status, ("kept", "reviewed")) & (given == corrected)
 
     def typical(code: int) -> Sample | None:
@@ -76,7 +76,7 @@ def pairs(result: Correction, describe: Describer) -> tuple[Pair, ...]:
 
     out = []
     for pair in result.confused_pairs(PAIRS):
-        old, new = place[_plain(pair.given)], place[_plain(pair.corrected)]
+        old, new = place[plain_value(pair.given)], place[plain_value(pair.corrected)]
         members = surest(result, np.flatnonzero((given == old) & (corrected == new)), PAIR_SAMPLES)
         samples = tuple(describe(int(index)) for index in members)
         out.append(Pair(describe.classes[old], describe.classes[new], pair.count, samples, typical(old), typical(new)))
@@ -113,7 +113,3 @@ def _labelled(result: Correction) -> tuple[Codes, Codes]:
     """Given and corrected labels of the samples that had one and could be read."""
     counted = (result.given.codes >= 0) & (result.status != UNREADABLE)
     return result.given.codes[counted], result.corrected_codes[counted]
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value

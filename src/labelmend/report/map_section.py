@@ -23,7 +23,7 @@ def map_section(contents: Contents) -> Html:
     title = "Map of the samples"
     if contents.map is None:
         return section("map", title, "", element("p", NO_MAP))
-    beside = element("div", _controls(), _words(contents.map), class_="beside")
+    beside = element("div", _controls(), _words(contents.map, bool(contents.unreadable)), class_="beside")
     return section("map", title, MEANING, element("div", _figure(contents.map), beside, class_="map"))
 
 
@@ -83,7 +83,7 @@ def _controls() -> Html:
     )
 
 
-def _words(data: MapContents) -> Html:
+def _words(data: MapContents, some_unreadable: bool) -> Html:
     counts = np.bincount(data.status, minlength=len(STATUSES))
     kinds = [
         element("li", element("span", class_=f"dot dot-{name}"), f" {count:,} {name}")
@@ -92,7 +92,7 @@ def _words(data: MapContents) -> Html:
     ]
     n = len(data.ids)
     if n == data.n_samples:
-        said = f"All {n:,} samples that could be read."
+        said = f"All {n:,} samples{' that could be read' if some_unreadable else ''}."
     else:
         said = (
             f"{n:,} of {data.n_samples:,} samples, drawn by lot from every class; those that were corrected or are "

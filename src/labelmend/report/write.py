@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import secrets
+import shlex
 from pathlib import Path
 
 from labelmend.errors import RunFolderError
@@ -12,40 +11,36 @@ from labelmend.originals import open_originals
 from labelmend.report.contents import make_contents
 from labelmend.report.page import page
 from labelmend.result import Correction
-from labelmend.run_folder import load_labels
+from labelmend.run_folder import is_run, load_labels
+from labelmend.source import places
+from labelmend.target import whole
+from labelmend.terminal import printable
 
 REPORT = "report.html"
 
 
-def report_command(run: Path, out: Path | None, data: Path | None, force: bool) -> Path:
-    """The report of a run folder goes into it, in the place of an earlier one, or to `out`."""
-    target = run / REPORT if out is None else out
-    if out is not None:
-        _refuse(target, force)
+def report_command(run: Path, out: Path | None, data: Path | None, force: bool) -> list[str]:
+    """The report of a run folder goes into it, in the place of an earlier one, or to `out`. Gives what to print."""
     if data is not None and not data.exists():
         raise RunFolderError(f"--data must be where the pictures or the table are now. There is no {data}.")
-    return write_report(load_labels(run), target, run, data, force=out is None or force)
+    result, target = load_labels(run), run / REPORT if out is None else out
+    missing = write_report(result, target, run, data, force=out is None or force)
+    return [str(target), *([f"note: {printable(missing)}"] if missing else [])]
 
 
 def write_report(
     result: Correction, target: Path, run: Path | None = None, data: Path | None = None, force: bool = False
-) -> Path:
-    """`run`: the folder of the result, if it has one: data that moved together with it are found."""
-    _refuse(target, force)
-    originals = open_originals(run or target.parent, result, data)
-    written = page(make_contents(result, originals)).encode("utf-8")
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(written)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    except OSError as error:
-        raise RunFolderError(f"{target} must be writable. Got: {error.strerror or error}.") from error
-    finally:
-        partial.unlink(missing_ok=True)
-    return target
+) -> str:
+    """`run`: the folder of the result, if it has one: data that moved together with it are found.
+
+    Gives the reason why samples are not shown, or some of them; "": all are.
+    """
+    in_its_place = target.name == REPORT and is_run(target.parent)
+    keep = [] if in_its_place else [*([] if run is None else [run]), *places(result.source, data)]
+    with whole(target, force, keep=keep, in_run=in_its_place) as partial:
+        originals = open_originals(run or target.parent, result, data)
+        partial.write_text(page(make_contents(result, originals)), encoding="utf-8")
+    return originals.reason
 
 
 def with_report(result: Correction, folder: Path) -> Correction:
@@ -53,13 +48,8 @@ def with_report(result: Correction, folder: Path) -> Correction:
     try:
         write_report(result, folder / REPORT, folder, force=True)
     except Exception as error:
-        note = f"no report was written ({type(error).__name__}: {error}); try `labelmend report {folder}`"
+        note = (
+            f"no report was written ({type(error).__name__}: {error}); try: labelmend report {shlex.quote(str(folder))}"
+        )
         return dataclasses.replace(result, warnings=[*result.warnings, note])
     return result
-
-
-def _refuse(target: Path, force: bool) -> None:
-    if target.is_dir() or ((target.exists() or target.is_symlink()) and not force):
-        raise RunFolderError(f"the file to write must not exist. {target} does; choose another name or use --force.")
-    if not target.resolve().parent.is_dir():
-        raise RunFolderError(f"there must be a folder {target.resolve().parent} to write to. There is none.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.errors import RunFolderError
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log
 from labelmend.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed
@@ -97,12 +99,17 @@ def _write(folder: Path, merged: Correction, reviewed: Reviewed) -> None:
             elif name == LABELS_PARQUET:
                 (folder / name).unlink(missing_ok=True)  # of the time when pyarrow was installed: not true any more
         flush_names(folder)
+    except OSError as error:
+        raise RunFolderError(f"{folder} must be writable. Got: {error.strerror or error}.") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def merge_lines(merge: Merge, folder: Path, dry_run: bool, shown: int = 20) -> list[str]:
     """What was or would be done, in plain words."""
+    name = shlex.quote(str(folder))
+    if not (merge.decided or merge.unsure or merge.skipped or merge.changes):
+        return [f"nothing is decided in {folder}, nothing was changed; decide with: labelmend review {name}"]
     lines = [
         f"{merge.decided:,} decided by a person, {merge.against_run:,} of them against the run's label",
         f"{merge.unsure:,} could not be told and stay for review, {merge.skipped:,} were put off",
@@ -113,4 +120,4 @@ def merge_lines(merge: Merge, folder: Path, dry_run: bool, shown: int = 20) -> l
         lines += [f"  {change.id}: {change.old} -> {change.new}" for change in merge.changes[:shown]]
         lines += [f"  and {len(merge.changes) - shown:,} more"] if len(merge.changes) > shown else []
         return [*lines, "dry run: nothing was written"]
-    return lines
+    return [*lines, f"the report does not know of it yet; write it anew with: labelmend report {name}"]

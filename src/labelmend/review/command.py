@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 import webbrowser
@@ -80,6 +81,7 @@ def greeting(desk: Desk, link: str, host: str) -> list[str]:
 def farewell(desk: Desk) -> str:
     """What to do next."""
     progress = desk.queue.progress(Filter())
-    command = f"labelmend apply {desk.run}"
     done = progress.decided + progress.unsure
-    return f"\n{done:,} decided, {progress.open + progress.skipped:,} to go. Merge them with: {command}"
+    said = f"\n{done:,} decided, {progress.open + progress.skipped:,} to go."
+    any_decided = desk.decisions.standing.state.any()  # also of samples that were not doubtful
+    return f"{said} Merge them with: labelmend apply {shlex.quote(str(desk.run))}" if any_decided else said

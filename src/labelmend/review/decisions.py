@@ -15,6 +15,7 @@ Knows positions, class codes and SQLite; does not know the run's files, queues o
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -247,7 +248,7 @@ def read_log(path: Path, subject: Subject, until: int | None = None) -> Standing
     standing = Standing(len(subject.ids))
     if not path.exists():
         return standing
-    base = _connect(path)
+    base = _connect_to_read(path)
     try:
         _check(base, path, subject)
         for line in _lines(base, 0):
@@ -268,6 +269,14 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise _unwritable(path, error) from error
     return base
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Also where nothing can be written: without a -wal file nobody writes, and SQLite need not ask for locks."""
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return _connect(path)
+    closed = not path.with_name(f"{path.name}-wal").exists()
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{'immutable=1' if closed else 'mode=ro'}", uri=True)
 
 
 def _create(base: sqlite3.Connection, path: Path, subject: Subject) -> None:

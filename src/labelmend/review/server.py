@@ -19,8 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from labelmend import __version__
-from labelmend.originals import media_type
-from labelmend.page.html import escape
+from labelmend.page.html import escape, media_type
 from labelmend.review.desk import Answer, Desk
 from labelmend.review.guard import HEADERS, MAX_ADDRESS, Guard, Refused, body_length, by_name, read_json
 from labelmend.review.thumbnails import SIDES

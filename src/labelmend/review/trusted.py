@@ -5,6 +5,7 @@ Knows ids and labels; matches them by id. What was skipped or could not be told 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,8 @@ def read_decided(run: Path, until: int | None = None) -> Decided:
     places = np.flatnonzero(standing.state == DECIDED)
     if not len(places):
         raise DataError(
-            f"--trusted-from needs decisions. There are none in {run}; make some with: labelmend review {run}"
+            f"--trusted-from needs decisions. There are none in {run}; make some with: labelmend review "
+            f"{shlex.quote(str(run))}"
         )
     return Decided(
         run,

@@ -54,7 +54,7 @@ async function view(many) {
 function key(event) {
   if (document.querySelector("dialog[open]") || event.altKey) return;
   const target = event.target, typed = target.closest("input, select, textarea");
-  if (event.key === "Escape") return escape(typed);
+  if (event.key === "Escape") return escape();
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typed) return act(event, inBatch ? batch.undo : single.undo);
   if (typed || event.ctrlKey || event.metaKey) return;
   if (inBatch && batchKey(event, target)) return;

@@ -71,6 +71,7 @@ export async function undo() {
       say(answer.made.length === 1 ? "Undone." : `Undone: ${plural(answer.made.length, "decision")}.`);
       if (current && current.sample !== sample) ahead.unshift(current);
       ahead = ahead.filter((item) => item.sample !== sample);
+      trail = trail.filter((other) => other !== sample); // or looking back would show it once more
       show(await read(`sample/${sample}`));
     }
   } catch { /* said already */ } finally { busy = false; }
@@ -181,4 +182,3 @@ function finish() {
     undoable && button("Undo the last one", "u", undo)));
   document.dispatchEvent(new CustomEvent("shown", { detail: null }));
 }
-

@@ -1,7 +1,7 @@
-"""Where an export is written: to a temporary name beside the target, which takes its name once it is whole.
+"""Where an export or a report is written: to a temporary name beside the target, which takes its name once it is whole.
 
 What is there already is left alone; with `force` a plain file is replaced, or a folder that an export made and nobody
-has added to. The data of the run and the run folder are never written to.
+has added to. The data of the run and the run folder are never written to, but for the report of a run in its own place.
 """
 
 from __future__ import annotations
@@ -24,9 +24,16 @@ OWN_ENDINGS = (".json", ".csv", ".arrow", ".xml", ".md")  # of what an export wr
 
 
 @contextmanager
-def whole(target: Path, force: bool, marker: dict[str, Any] | None = None, keep: Sequence[Path] = ()) -> Iterator[Path]:
+def whole(
+    target: Path,
+    force: bool,
+    marker: dict[str, Any] | None = None,
+    keep: Sequence[Path] = (),
+    in_run: bool = False,
+) -> Iterator[Path]:
     """A path to write to. `marker`: for a folder, what to say in it; `keep`: what the target must stay out of."""
-    refuse(target, force, marker is not None, keep)
+    runs = [] if in_run else [folder for folder in target.absolute().parents if is_run(folder)]
+    _refuse(target, force, marker is not None, [*keep, *runs])
     final = target.absolute()
     partial = final.parent / f".{final.name}.{secrets.token_hex(4)}.partial"
     made = [folder for folder in final.parents if not folder.exists()]
@@ -60,13 +67,12 @@ def _clear(partial: Path, made: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def refuse(target: Path, force: bool, folder: bool, keep: Sequence[Path] = ()) -> None:
+def _refuse(target: Path, force: bool, folder: bool, keep: Sequence[Path]) -> None:
     """All that can be told before any work."""
-    runs = [folder for folder in target.absolute().parents if is_run(folder)]
-    for place in (*keep, *runs):
+    for place in keep:
         if _within(target, place):
             raise RunFolderError(
-                f"an export must not be written into the run or its data. {target} is in {place}; choose another name."
+                f"the target must not be a run or the data, or in them. {target} is ({place}); choose another name."
             )
     if not os.path.lexists(target):
         return
@@ -83,9 +89,10 @@ def refuse(target: Path, force: bool, folder: bool, keep: Sequence[Path] = ()) -
 
 
 def _within(target: Path, place: Path) -> bool:
-    inner, outer = os.path.realpath(target), os.path.realpath(place)
-    same_file = os.path.isfile(inner) and os.path.isfile(outer) and os.path.samefile(inner, outer)
-    return same_file or inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)
+    if not place.is_dir():  # a file, or gone: there may be 100,000 of them
+        both = target.exists() and place.exists()
+        return os.path.abspath(target) == os.path.abspath(place) or (both and os.path.samefile(target, place))
+    return Path(os.path.realpath(target)).is_relative_to(os.path.realpath(place))
 
 
 def _is_ours(target: Path) -> bool:
