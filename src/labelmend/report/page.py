@@ -16,7 +16,6 @@ LINKS = {
     "summary": "Summary",
     "flow": "Changes",
     "noise": "Noise",
-    "annotators": "Annotators",
     "map": "Map",
     "samples": "Samples",
     "rounds": "Rounds",
@@ -52,6 +51,6 @@ def page(contents: Contents) -> str:
 
 
 def _links(contents: Contents) -> dict[str, str]:
-    """The sections that are there."""
-    absent = {"annotators"} if contents.annotators is None else set()
-    return {id: name for id, name in LINKS.items() if id not in absent}
+    """The sections that every report has, and those that this one has besides."""
+    own = {"noise": {"annotators": "Annotators"} if contents.annotators is not None else {}}  # after which one
+    return {id: name for at, title in LINKS.items() for id, name in {at: title, **own.get(at, {})}.items()}
