@@ -80,7 +80,7 @@ def human(folder: Path, n_rows: int) -> tuple[Labelled, str]:
         first, most = columns[THREE[0]], columns["cifar10n_aggregate"]
         said = np.stack([first, most, np.where(first != most, most, -1)], axis=1)
         note = "People: random1, and of the two others what follows from aggregate, the majority of all three."
-    return Labelled(features, said, columns["cifar10_train"], people=False), note  # 747 of them, in turns
+    return Labelled(features, said, columns["cifar10_train"], people=False), note  # many people, in turns
 
 
 def majority(data: Labelled, seed: int) -> Answer:

@@ -58,13 +58,13 @@ def annotated_posterior(
 ) -> AnnotatedPosterior:
     """EM for every T_a and the posterior. `fixed` samples have the certain label `given`.
 
-    It begins with what witness and labels say if everyone confuses classes alike.
+    It begins with the witness alone, as `decide.posterior` does: begun with the labels, EM stays with them.
     """
-    start = _votes(witness, opinions)
-    probabilities = _fix(weighted_product([witness, start], [1.0, 1.0]), given, fixed)
+    named = torch.nn.functional.one_hot(witness.argmax(dim=1), witness.shape[1])
+    probabilities = _fix(named.to(witness.dtype), given, fixed)
     for _ in range(n_passes):
         confusion = confusions(probabilities, opinions)
-        probabilities = _fix(_posterior(witness, confusion, opinions), given, fixed)
+        probabilities = _fix(weigh(witness, confusion, opinions), given, fixed)
     return _finish(probabilities, confusions(probabilities, opinions), opinions)
 
 
@@ -96,7 +96,7 @@ def consensus(opinions: Opinions, n_classes: int, given: Tensor, fixed: Tensor) 
     probabilities = _fix(_votes(flat, opinions), given, fixed)
     for _ in range(EM_PASSES):
         frequency = probabilities[spoken].mean(dim=0, keepdim=True).expand(n, n_classes)
-        probabilities = _fix(_posterior(frequency, confusions(probabilities, opinions), opinions), given, fixed)
+        probabilities = _fix(weigh(frequency, confusions(probabilities, opinions), opinions), given, fixed)
     probabilities[~spoken] = 0.0
     return probabilities
 
@@ -148,7 +148,8 @@ def _votes(witness: Tensor, opinions: Opinions) -> Tensor:
     return torch.where(total > 0, counts / total.clamp(min=1), 1 / n_classes)
 
 
-def _posterior(witness: Tensor, confusion: Tensor, opinions: Opinions) -> Tensor:
+def weigh(witness: Tensor, confusion: Tensor, opinions: Opinions) -> Tensor:
+    """posterior(c | x, labels) for known T_a. Where nobody spoke it is the witness."""
     n_classes = witness.shape[1]
     said = confusion.log().transpose(1, 2).reshape(-1, n_classes).to(witness.dtype)  # a row per annotator and label
     logs = witness.clamp(min=FLOOR).log()
