@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelmend.api import correct
     from labelmend.config import RunConfig
+    from labelmend.data.annotations import labels_by_annotator
     from labelmend.estimator import LabelCorrector
     from labelmend.images import correct_images
     from labelmend.result import Correction
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "correct",
     "correct_images",
+    "labels_by_annotator",
     "load",
     "read_decisions",
 ]
@@ -32,6 +34,7 @@ __all__ = [
 _HOMES = {
     "correct": "labelmend.api",
     "correct_images": "labelmend.images",
+    "labels_by_annotator": "labelmend.data.annotations",
     "load": "labelmend.run_folder",
     "read_decisions": "labelmend.review.apply",
     "LabelCorrector": "labelmend.estimator",

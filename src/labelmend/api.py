@@ -36,12 +36,16 @@ from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
+from labelmend.trust.annotator_record import Annotators, describe
+from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
+from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
 
 
 def correct(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
+    annotators: Any = None,
     trusted: Any = None,
     ids: Any = None,
     missing: Any = None,
@@ -58,6 +62,11 @@ def correct(
 
     X: rows by columns, dense (numpy, pandas, polars, torch, nested lists) or scipy sparse.
     y: one label per row, of any type; None, NaN and pandas.NA are missing labels, and so is the value `missing`.
+    annotators: who gave the labels. One name per row; or, where several people labelled a row, a table with a row for
+        each row of X and a column for each annotator, missing where someone said nothing: a pandas or polars
+        DataFrame, a dict {name: labels}, or a two-dimensional array. With a table, y may be left out: the given labels
+        are then the consensus of the annotators, weighted by how good each of them is; with y they are y, and the table
+        decides about them. `labels_by_annotator` makes the table from triples. See `annotators` in the result.
     trusted: marks rows whose label is certain; it is kept, and helps the others.
     ids: names of the rows for the run folder; their positions by default.
     net: builds another net than the default, from (number of inputs, number of classes).
@@ -70,7 +79,7 @@ def correct(
     began = time.perf_counter()
     limit = read_limit(time_limit)
     config = make_config(preset, **parameters)
-    matrix, labels, certain = read(X, y, trusted, missing)
+    matrix, labels, certain = read(X, y, trusted, missing, annotators)
     names = read_ids(ids, len(labels.codes))
     task = vector_task(matrix, labels, certain, config, net)
     notes = notice(labels, task.duplicates, config)
@@ -79,8 +88,8 @@ def correct(
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
-    named = {"trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net, **parameters}
-    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, named))
+    named = {"annotators": annotators, "trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net}
+    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, {**named, **parameters}))
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ def vector_task(
         config,
         lambda trained: VectorModel(trained, scaler, labels.classes, device),
         conflicting_duplicates(matrix, labels.codes),
-        fingerprint(matrix, labels.codes),
+        fingerprint(matrix, labels),
     )
 
 
@@ -132,8 +141,10 @@ def make_problem(samples: Samples, labels: Labels, trusted: NDArray[np.bool_], c
     if config.fine_tune_passes and not trusted.any():
         raise ConfigError("fine_tune_passes needs trusted samples to learn from. Got none; mark some with trusted=.")
     device = samples.device
-    codes, certain = torch.from_numpy(labels.codes).to(device), torch.from_numpy(trusted).to(device)
-    return Problem(samples, codes, certain, len(labels.classes))
+    said = labels.annotations
+    given = labels.codes if said is None or said.consensus is None else said.consensus
+    codes, certain = torch.from_numpy(given).to(device), torch.from_numpy(trusted).to(device)
+    return Problem(samples, codes, certain, len(labels.classes), opinions_of(labels, device))
 
 
 def solve(
@@ -215,21 +226,41 @@ def assemble(
         unreadable=unreadable or {},
         map=None if solution.map is None else SampleMap(rows[solution.map.indices], solution.map.positions),
         versions=versions(),
+        annotators=_annotators(solution.posterior, labels, rows),
     )
 
 
-def read(X: Any, y: Any, trusted: Any, missing: Any) -> tuple[Any, Labels, NDArray[np.bool_]]:
+def _annotators(found: Posterior, labels: Labels, rows: NDArray[np.int64]) -> Annotators | None:
+    if labels.annotations is None:
+        return None
+    assert isinstance(found, AnnotatedPosterior)
+    return describe(labels.annotations, rows, _numpy(found.probabilities), _numpy(found.confusion), QUALITY_PRIOR)
+
+
+def read(X: Any, y: Any, trusted: Any, missing: Any, annotators: Any = None) -> tuple[Any, Labels, NDArray[np.bool_]]:
     """All checks of the data, before any work."""
+    if y is None and annotators is None:
+        raise DataError("there must be labels: y, or a table of them as annotators. Got neither.")
     matrix = read_features(X)
-    labels = read_labels(y, missing)
+    labels = read_labels(y, missing) if annotators is None else read_annotated(y, annotators, missing)
     if len(labels.codes) != matrix.shape[0]:
         raise DataError(
             "features and labels must have the same length. "
             f"Got {matrix.shape[0]} rows and {len(labels.codes)} labels instead."
         )
     check_features(matrix)
+    return matrix, *checked_labels(labels, trusted)
+
+
+def checked_labels(labels: Labels, trusted: Any) -> tuple[Labels, NDArray[np.bool_]]:
+    """The labels, with their consensus where several people gave them, and which of them are certain."""
+    if labels.annotations is None:
+        check_classes(labels)
+        return labels, read_trusted(trusted, labels)
+    certain = read_trusted(trusted, settled(labels))
+    labels = with_consensus(labels, certain)
     check_classes(labels)
-    return matrix, labels, read_trusted(trusted, labels)
+    return labels, certain
 
 
 def read_trusted(trusted: Any, labels: Labels) -> NDArray[np.bool_]:
@@ -308,12 +339,14 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def fingerprint(matrix: Any, codes: NDArray[np.int64]) -> str:
-    """SHA-256 of features and labels: tells whether a run belongs to these data."""
+def fingerprint(matrix: Any, labels: Labels) -> str:
+    """SHA-256 of features, labels and who gave them: tells whether a run belongs to these data."""
     digest = hashlib.sha256()
     parts = (matrix.data, matrix.indices, matrix.indptr) if scipy.sparse.issparse(matrix) else (matrix,)
-    for part in (*parts, codes):
+    for part in (*parts, labels.codes):
         digest.update(np.ascontiguousarray(part).data)
+    if labels.annotations is not None:
+        digest.update(labels.annotations.digest().encode())
     return digest.hexdigest()
 
 

@@ -51,7 +51,8 @@ CORRECT = """\
 Correct the labels of a table of feature vectors, or of pictures.
 
 In a .csv or .parquet table every column is a feature and must hold numbers,
-except the label column and those named with --id, --trusted and --ignore.
+except the label column and those named with --id, --trusted, --annotator,
+--annotator-columns and --ignore.
 An .npz holds an array of features (X) and one of labels; for an .npy the
 labels are another .npy, or one of its columns by number. An empty label is a
 missing one and gets filled in.
@@ -78,6 +79,8 @@ examples:
   labelmend correct table.csv --labels species --id name --out run/
   labelmend correct table.csv --labels species --trusted checked --out run/
   labelmend correct table.csv --labels species --trusted-from run/ --out run2/
+  labelmend correct table.csv --labels species --annotator by --out run/
+  labelmend correct table.csv --annotator-columns ann,ben,cid --out run/
   labelmend correct data.npz --labels y --missing -1 --out run/
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
   labelmend correct photos/ --out run/
@@ -255,6 +258,12 @@ def _add_data_options(group: Any) -> None:
         metavar="RUN",
         type=Path,
         help="trust what a person decided in the review of this run; samples are matched by their ids",
+    )
+    group.add_argument("--annotator", metavar="COLUMN", help="column that says who gave the label")
+    group.add_argument(
+        "--annotator-columns",
+        metavar="A,B,...",
+        help="columns that hold the labels of each annotator; --labels may then be left out: it is their consensus",
     )
     group.set_defaults(trusted_until=None)  # the last decision that counts, noted for --resume
     group.add_argument("--ignore", metavar="COLUMN", action="append", default=[], help="leave a column out; repeatable")

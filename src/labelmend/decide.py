@@ -102,7 +102,7 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
     counts = torch.zeros(n_classes, n_classes, dtype=torch.float64, device=given.device)
     start = torch.where(fixed, given, witness.argmax(dim=1))
     counts.index_put_((start[labelled], given[labelled]), counts.new_ones(()), accumulate=True)
-    transition = _transition(counts)
+    transition = transition_of(counts)
     probabilities = torch.empty_like(witness)
     for _ in range(n_passes):
         counts_by_given = torch.zeros_like(counts)
@@ -112,7 +112,7 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
             probabilities[rows] = found
             known = labelled[rows]
             counts_by_given.index_add_(0, given[rows][known], found[known].to(counts.dtype))
-        transition = _transition(counts_by_given.T)
+        transition = transition_of(counts_by_given.T)
     agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]
     noise_rate = 1 - float(agree.double().mean()) if len(agree) else 0.0
     return Posterior(probabilities, transition, noise_rate)
@@ -140,7 +140,7 @@ def _posterior_rows(witness: Tensor, given: Tensor, fixed: Tensor, likelihood: T
     return joint
 
 
-def _transition(counts: Tensor) -> Tensor:
+def transition_of(counts: Tensor) -> Tensor:
     """Rows of counts as probabilities, smoothed towards the common off-diagonal rate."""
     n_classes = len(counts)
     noise = 1 - float(counts.diagonal().sum() / counts.sum().clamp(min=1))

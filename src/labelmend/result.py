@@ -19,6 +19,7 @@ from labelmend.data.labels import Labels
 from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
 from labelmend.source import Source
+from labelmend.trust.annotator_record import Annotators
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
@@ -73,6 +74,7 @@ class Correction:
     versions: dict[str, str] = field(default_factory=dict)  # of what made the result
     repeat: str = ""  # the command or call that gives it again; "": not recorded
     source: Source | None = None  # where the data came from; None in run folders of format 2
+    annotators: Annotators | None = None  # how good each of them is; None: nobody said who they are
 
     def __len__(self) -> int:
         return len(self.corrected_codes)
@@ -122,6 +124,7 @@ class Correction:
             ],
             "seconds": round(self.seconds, 3),
             "warnings": self.warnings,
+            **({} if self.annotators is None else {"annotators": self.annotators.summary(self.classes)}),
         }
 
     def save(self, path: str | Path, force: bool = False) -> Path:

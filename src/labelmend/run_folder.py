@@ -12,6 +12,8 @@
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
     transition.npz     transition: P(given | true), rows and columns in the order of the classes
+    annotators.npz     how good everyone is who gave labels: the arrays of `Annotators` in trust/annotator_record.py;
+                       only where it was said who did
     map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
@@ -65,10 +67,12 @@ from labelmend.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
 from labelmend.run_readme import README, run_readme
 from labelmend.source import source_from
+from labelmend.trust.annotator_record import Annotators
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
 READABLE_VERSIONS = (2, FORMAT_VERSION)
 UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
+ANNOTATORS = "annotators.npz"
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
@@ -253,6 +257,8 @@ def _write_arrays(result: Correction, folder: Path) -> None:
     )
     np.savez_compressed(folder / "neighbors.npz", indices=result.neighbors)
     np.savez_compressed(folder / "transition.npz", transition=result.transition)
+    if result.annotators is not None:
+        np.savez_compressed(folder / ANNOTATORS, **vars(result.annotators))
     if result.map is not None:
         np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
 
@@ -356,7 +362,17 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         versions=config.get("versions", {}),
         repeat=config.get("repeat", ""),
         source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
+        annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
     )
+
+
+def _read_annotators(path: Path, n: int, n_classes: int) -> Annotators | None:
+    if not path.exists():
+        return None
+    found = Annotators(**_read_arrays(path))
+    if found.confusion.shape != (len(found), n_classes, n_classes) or found.consensus.shape != (n,):
+        raise ValueError(f"{path.name} is not about {n} samples of {n_classes} classes")
+    return found
 
 
 def _read_map(path: Path, n: int) -> SampleMap | None:

@@ -17,6 +17,7 @@ from labelmend.records import GOING_ON, RoundRecord
 
 SELDOM = ("reviewed", "filled in", "could not be read")  # said only where there are such
 OUTSIDE = ("warm-up", "decide", "fine-tune", "map", "report")  # stages that belong to no round
+ANNOTATORS = 5  # that are shown
 LONGEST_NAME = 40  # characters of a class that are shown
 
 
@@ -107,6 +108,8 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     ]
     if summary["confused_pairs"]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
+    if summary.get("annotators"):
+        lines += ["", *_annotator_lines(summary["annotators"])]
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:
@@ -137,6 +140,7 @@ def dry_run_lines(facts: dict[str, Any]) -> list[str]:
     return [
         *_size_lines(facts),
         f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
+        *_annotator_count(facts),
         _cost_line(facts),
         f"rounds {parameters['n_rounds']}, neighbours {parameters['graph_k']}, alpha {parameters['alpha']:.2f}, "
         f"width {width}",
@@ -181,6 +185,32 @@ def size_in_words(n_bytes: float) -> str:
 def printable(text: str) -> str:
     """Text from someone's data, without what would move the cursor or break the line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _annotator_count(facts: dict[str, Any]) -> list[str]:
+    if "annotators" not in facts:
+        return []
+    return [f"{facts['labels_by_annotators']:,} labels by {facts['annotators']:,} annotators"]
+
+
+def _annotator_lines(annotators: list[dict[str, Any]]) -> list[str]:
+    """The least accurate ones, as they come."""
+    shown = annotators[:ANNOTATORS]
+    names = [_shortened(one["name"]) for one in shown]
+    width = max(20, *map(len, names))
+    more = f", the {ANNOTATORS} least accurate of {len(annotators):,}" if len(annotators) > ANNOTATORS else ""
+    lines = [f"annotators, estimated share of right labels{more}"]
+    for name, one in zip(names, shown, strict=True):
+        share = f"{one['accuracy']:.1%} ({one['low']:.1%} to {one['high']:.1%})"
+        lines.append(f"  {name:<{width}} {share:<26} of {one['labels']:,}{_worst(one['worst_confusion'])}")
+    return lines
+
+
+def _worst(confusion: dict[str, Any] | None) -> str:
+    if confusion is None:
+        return ""
+    true, said = _shortened(confusion["true"]), _shortened(confusion["said"])
+    return f"  says {said} for {true} ({confusion['share']:.0%})"
 
 
 def _pair_lines(pairs: list[dict[str, Any]]) -> list[str]:

@@ -33,7 +33,7 @@ def listing() -> list[str]:
     return [
         "benchmarks, each against cleanlab and a plain k-NN vote in the same run:",
         *(f"  {name:<16}{benchmark.about}" for name, benchmark in BENCHMARKS.items()),
-        "on pictures:",
+        "on pictures, and with ways of their own:",
         *(f"  {name:<16}{benchmark.about}" for name, benchmark in PICTURE_BENCHMARKS.items()),
         "",
         f"  {README_TABLE:<16}print the tables of the README from the JSON files",

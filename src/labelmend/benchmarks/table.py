@@ -28,6 +28,9 @@ FIGURES = {
     "label_accuracy": Figure("labels right %", best="high"),
     "f1": Figure("F1 %", best="high"),
     "wrongly_changed": Figure("broken %", decimals=2),
+    "calibration_error": Figure("calibration error", 1.0, 3),
+    "quality_rank": Figure("rank of annotators", 1.0, 2),
+    "quality_error": Figure("error of their quality", 1.0, 3),
     "true_noise_rate": Figure("noise %"),
     "noise_rate": Figure("estimated %"),
     "test_last": Figure("test, last 10 rounds %"),
@@ -118,7 +121,18 @@ REVIEW = Layout(
         ("server_bytes", "server, GB"),
     ),
 )
+ANNOTATORS = Layout(
+    (("label_accuracy", ""),),
+    " / ",
+    "Labels right, of the rows that somebody labelled, %.",
+    (
+        ("calibration_error", "expected calibration error of labelmend"),
+        ("quality_rank", "rank correlation of its quality of annotators with the truth"),
+        ("quality_error", "mean error of that quality"),
+    ),
+)
 LAYOUTS = {
+    "annotators": ANNOTATORS,
     "digits": ACCURACY,
     "human": ACCURACY,
     "pictures": PICTURES,

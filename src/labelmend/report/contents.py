@@ -8,6 +8,7 @@
       MapContents     the samples on a plane
       Gallery         samples worth a look, and by what rule they were chosen: `samples.py`
       Making          how the result was made: `making.py`
+      Annotators      how good everyone is who gave labels: the record of the run itself
 
 Pictures are made in `pictures.py`.
 """
@@ -27,6 +28,7 @@ from labelmend.report.making import Making, describe_making
 from labelmend.report.pictures import Atlas, make_atlas
 from labelmend.report.samples import Describer, Gallery, galleries
 from labelmend.result import UNREADABLE, Correction
+from labelmend.trust.annotator_record import Annotators
 
 STATUSES = ("kept", "filled", "unreadable", "reviewed", "review", "corrected")  # the last are drawn on top
 HISTOGRAMS = 6  # rounds whose certainty is shown
@@ -86,6 +88,7 @@ class Contents:
     unreadable: tuple[tuple[str, str], ...]
     kind: str  # of the samples: pictures, rows or none
     without: str  # why samples, or some of them, cannot be shown
+    annotators: Annotators | None = None
 
 
 def make_contents(result: Correction, originals: Originals) -> Contents:
@@ -108,6 +111,7 @@ def make_contents(result: Correction, originals: Originals) -> Contents:
         unreadable=tuple(result.unreadable.items()),
         kind=originals.kind,
         without=originals.reason,
+        annotators=result.annotators,
     )
 
 

@@ -6,6 +6,7 @@ from string import Template
 
 from labelmend.page.html import Html, asset, content_policy, element, escape
 from labelmend.report import class_sections, sections
+from labelmend.report.annotator_section import annotators
 from labelmend.report.contents import Contents
 from labelmend.report.map_section import map_data, map_section
 from labelmend.report.round_section import rounds
@@ -29,6 +30,7 @@ def page(contents: Contents) -> str:
     main = (
         class_sections.flow(contents),
         class_sections.noise(contents),
+        annotators(contents) or "",
         map_section(contents),
         sections.galleries(contents),
         rounds(contents),
@@ -39,10 +41,16 @@ def page(contents: Contents) -> str:
         style=style,
         title=escape(title),
         summary=sections.summary(contents),
-        links=Html("".join(element("li", element("a", name, href=f"#{id}")) for id, name in LINKS.items())),
+        links=Html("".join(element("li", element("a", name, href=f"#{id}")) for id, name in _links(contents).items())),
         main=Html("\n".join(main)),
         data=map_data(contents) or "",
         theme=scripts[0],
         map=scripts[1],
         version=escape(dict(contents.making.versions).get("labelmend", "")),
     )
+
+
+def _links(contents: Contents) -> dict[str, str]:
+    """The sections that every report has, and those that this one has besides."""
+    own = {"noise": {"annotators": "Annotators"} if contents.annotators is not None else {}}  # after which one
+    return {id: name for at, title in LINKS.items() for id, name in {at: title, **own.get(at, {})}.items()}
