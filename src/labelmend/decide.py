@@ -39,6 +39,7 @@ class Posterior:
     probabilities: Tensor  # (n, C)
     transition: Tensor  # (C, C) P(given | true)
     noise_rate: float
+    witness: Tensor  # (n, C) p(c | x) it came from, as sharp as it was used
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Decision:
     confidence: Tensor  # (n,) its probability
     runner_up: Tensor  # (n,) second class
     status: Tensor  # (n,) KEPT, CORRECTED, REVIEW or FILLED
+    given_confidence: Tensor  # (n,) probability of the given label; 0 where there is none
 
 
 def as_distribution(witness: Tensor) -> Tensor:
@@ -115,7 +117,7 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
         transition = _transition(counts_by_given.T)
     agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]
     noise_rate = 1 - float(agree.double().mean()) if len(agree) else 0.0
-    return Posterior(probabilities, transition, noise_rate)
+    return Posterior(probabilities, transition, noise_rate, witness)
 
 
 def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Tensor, review_below: float) -> Decision:
@@ -127,7 +129,8 @@ def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Ten
     status = torch.where(labels == given, KEPT, CORRECTED)
     status = torch.where((confidence < review_below) | left_alone, REVIEW, status)
     status = torch.where(given < 0, FILLED, status)
-    return Decision(labels, confidence, runner_up, status)
+    of_given = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1).masked_fill(given < 0, 0.0)
+    return Decision(labels, confidence, runner_up, status, of_given)
 
 
 def _posterior_rows(witness: Tensor, given: Tensor, fixed: Tensor, likelihood: Tensor) -> Tensor:
