@@ -22,6 +22,7 @@ def test_the_public_names_are_these():
         "correct_images",
         "load",
         "read_decisions",
+        "selftest",
     ]
     assert dir(labelmend) == sorted(labelmend.__all__)
 

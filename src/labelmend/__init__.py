@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from labelmend.result import Correction
     from labelmend.review.apply import read_decisions
     from labelmend.run_folder import load
+    from labelmend.trust.selftest import selftest
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "correct_images",
     "load",
     "read_decisions",
+    "selftest",
 ]
 
 _HOMES = {
@@ -34,6 +36,7 @@ _HOMES = {
     "correct_images": "labelmend.images",
     "load": "labelmend.run_folder",
     "read_decisions": "labelmend.review.apply",
+    "selftest": "labelmend.trust.selftest",
     "LabelCorrector": "labelmend.estimator",
     "Correction": "labelmend.result",
     "RunConfig": "labelmend.config",

@@ -15,7 +15,8 @@ Knows class probabilities and given labels; does not know nets or graphs but by 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -40,6 +41,7 @@ class Posterior:
     transition: Tensor  # (C, C) P(given | true)
     noise_rate: float
     witness: Tensor  # (n, C) p(c | x) it came from, as sharp as it was used
+    again: Callable[[Tensor], Posterior]  # the same from other given labels, T and sharpness estimated anew
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ def calibrated_posterior(witness: Tensor, error: float, given: Tensor, fixed: Te
         found = posterior(weighted_product([witness], [middle]), given, fixed, n_passes=EM_PASSES // 2)
         expected = 1 - float(found.probabilities.gather(1, says).double().mean())
         low, high = (middle, high) if expected > error else (low, middle)
-    return posterior(weighted_product([witness], [math.sqrt(low * high)]), given, fixed)
+    found = posterior(weighted_product([witness], [math.sqrt(low * high)]), given, fixed)
+    return replace(found, again=lambda other: calibrated_posterior(witness, error, other, fixed))
 
 
 def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_PASSES) -> Posterior:
@@ -117,7 +120,7 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
         transition = _transition(counts_by_given.T)
     agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]
     noise_rate = 1 - float(agree.double().mean()) if len(agree) else 0.0
-    return Posterior(probabilities, transition, noise_rate, witness)
+    return Posterior(probabilities, transition, noise_rate, witness, lambda other: posterior(witness, other, fixed))
 
 
 def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Tensor, review_below: float) -> Decision:

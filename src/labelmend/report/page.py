@@ -9,6 +9,7 @@ from labelmend.report import class_sections, sections
 from labelmend.report.contents import Contents
 from labelmend.report.map_section import map_data, map_section
 from labelmend.report.round_section import rounds
+from labelmend.report.trust_section import trust_section
 
 FOLDER = "labelmend.report"
 LINKS = {
@@ -17,6 +18,7 @@ LINKS = {
     "noise": "Noise",
     "map": "Map",
     "samples": "Samples",
+    "trust": "Trust",
     "rounds": "Rounds",
     "making": "How it was made",
 }
@@ -31,6 +33,7 @@ def page(contents: Contents) -> str:
         class_sections.noise(contents),
         map_section(contents),
         sections.galleries(contents),
+        trust_section(contents.trust),
         rounds(contents),
         sections.making(contents),
     )

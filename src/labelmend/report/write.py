@@ -6,6 +6,7 @@ import dataclasses
 import os
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labelmend.errors import RunFolderError
 from labelmend.originals import open_originals
@@ -14,6 +15,9 @@ from labelmend.report.page import page
 from labelmend.result import Correction
 from labelmend.run_folder import load_labels
 
+if TYPE_CHECKING:
+    from labelmend.trust.selftest import SelfTest
+
 REPORT = "report.html"
 
 
@@ -21,19 +25,24 @@ def report_command(run: Path, out: Path | None, data: Path | None, force: bool) 
     """The report of a run folder goes into it, in the place of an earlier one, or to `out`."""
     target = run / REPORT if out is None else out
     if out is not None:
-        _refuse(target, force)
+        refuse_file(target, force)
     if data is not None and not data.exists():
         raise RunFolderError(f"--data must be where the pictures or the table are now. There is no {data}.")
     return write_report(load_labels(run), target, run, data, force=out is None or force)
 
 
 def write_report(
-    result: Correction, target: Path, run: Path | None = None, data: Path | None = None, force: bool = False
+    result: Correction,
+    target: Path,
+    run: Path | None = None,
+    data: Path | None = None,
+    force: bool = False,
+    selftest: SelfTest | None = None,
 ) -> Path:
     """`run`: the folder of the result, if it has one: data that moved together with it are found."""
-    _refuse(target, force)
+    refuse_file(target, force)
     originals = open_originals(run or target.parent, result, data)
-    written = page(make_contents(result, originals)).encode("utf-8")
+    written = page(make_contents(result, originals, selftest)).encode("utf-8")
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
         with partial.open("wb") as file:
@@ -58,7 +67,7 @@ def with_report(result: Correction, folder: Path) -> Correction:
     return result
 
 
-def _refuse(target: Path, force: bool) -> None:
+def refuse_file(target: Path, force: bool) -> None:
     if target.is_dir() or ((target.exists() or target.is_symlink()) and not force):
         raise RunFolderError(f"the file to write must not exist. {target} does; choose another name or use --force.")
     if not target.resolve().parent.is_dir():

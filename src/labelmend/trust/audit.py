@@ -1,9 +1,9 @@
 """A small audit on the way: errors planted before the run, watched, and taken out again at the end.
 
 The run sees a share of wrong labels more than there are. Its last step is done twice: with the planted labels, to see
-what became of them, and with the given ones, for the result: posterior(c | x, given) ~ p(c | x) T[c, given], T by EM
-from the given labels alone. So no planted label is in the result, or in T or the noise rate. What nets and graphs
-learned, p, was learned beside the planted errors: labels may differ a little from those of a run without an audit.
+what became of them, and with the given ones, for the result: posterior(c | x, given) ~ p(c | x) T[c, given], T and the
+sharpness of p from the given labels alone. So no planted label is in the result, or in T or the noise rate. What nets
+and graphs learned, p, was learned beside the planted errors: labels may differ a little from those of a plain run.
 
 What the planted errors tell of all labels, with r the estimated share of wrong ones and D the share of changed ones
 among labels that were not planted:
@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from labelmend.data.samples import VectorSamples
-from labelmend.decide import Posterior, posterior
+from labelmend.decide import Posterior
 from labelmend.errors import ConfigError
 from labelmend.graph.knn import normalize_rows
 from labelmend.state import Problem
@@ -81,7 +81,7 @@ def finish_audit(plan: Plan, found: Posterior) -> tuple[Posterior, Audit]:
     `found` is the posterior of the run on `plan.problem`.
     """
     given, trusted = plan.original.given_labels, plan.original.trusted
-    restored = posterior(found.witness, given, trusted)
+    restored = found.again(given)
     seen = _Seen.of(plan, found, restored)
     temperature = None
     if len(plan.rows) >= ENOUGH:
