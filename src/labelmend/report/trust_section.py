@@ -44,7 +44,7 @@ def _gain(points: Sequence[ExpectedErrors]) -> Html:
 def _audit(audit: Audit) -> Html:
     line = (
         f"{audit.planted:,} labels were made wrong before the run, the way labels of these data seem to be wrong, and "
-        "put back at its end. Intervals are of 95 %: Wilson's, and for good labels broken what follows from that of found."
+        "put back at its end. Intervals of 95 %: Wilson's, and for good labels broken what follows from found."
     )
     rows = [
         ("found: got another label", _share(audit.found)),

@@ -34,6 +34,7 @@ KINDS = ("random", "confusing", "patch", "mixed")
 SMALL_CLASS = 10  # samples below which a class is left alone: one error more would be a different class
 NEAR = 2  # confusing errors are drawn from this many times their number of samples nearest to another class
 NEIGHBOURS = 10
+TRIES = 4  # suspects that are looked at for every error wanted: the class of some may have no sample that looks clean
 BLOCK_ENTRIES = 2**24  # similarities held at once
 
 
@@ -97,26 +98,25 @@ def plant_like_suspects(
 
     `counts` are the labels of the neighbours of the samples `asked`. Of the class that a suspect's neighbours say, the
     sample that looks clean and is most like it gets the suspect's label: one around which that class and that label are
-    about as frequent as around the suspect. So errors sit where errors of these data sit, and go where they go.
+    about as frequent as around the suspect. So errors sit where errors of these data sit, and go where they go. Where
+    there are no suspects to take after, they are random.
     """
     given = labels[asked]
-    clean, rival = looks_clean(given, counts), noise.nearest_rival(given, counts)[0]
-    suspects = np.flatnonzero(~clean & may_change[asked])
-    free = clean & may_change[asked]
+    clean, source = looks_clean(given, counts), noise.nearest_rival(given, counts)[0]
+    suspects, free = np.flatnonzero(~clean & may_change[asked]), clean & may_change[asked]
     number = min(number, int(free.sum()) // 2)
-    left = {int(code): np.flatnonzero(free & (given == code)) for code in np.unique(given[free])}
-    planted = labels.copy()
-    for model in rng.permutation(np.resize(rng.permutation(suspects), 4 * number) if len(suspects) else suspects):
-        source, target = int(rival[model]), int(given[model])
-        candidates = left.get(source, suspects[:0])
+    errors = given.copy()
+    for model in np.resize(rng.permutation(suspects), TRIES * number if len(suspects) else 0):
+        candidates = np.flatnonzero(free & (errors == given) & (given == source[model]))
         if number == 0 or len(candidates) == 0:
             continue
-        misfit = np.abs(counts[candidates, source] - counts[model, source])
-        misfit = misfit + np.abs(counts[candidates, target] - counts[model, target]) + rng.random(len(candidates))
-        chosen = int(misfit.argmin())
-        planted[asked[candidates[chosen]]] = target
-        left[source] = np.delete(candidates, chosen)
+        classes = [source[model], given[model]]
+        misfit = np.abs(counts[candidates][:, classes] - counts[model, classes]).sum(axis=1)
+        errors[candidates[(misfit + rng.random(len(candidates))).argmin()]] = given[model]
         number -= 1
+    errors = noise.random(errors, number / len(errors), counts.shape[1], rng, free & (errors == given))
+    planted = labels.copy()
+    planted[asked] = errors
     rows = np.flatnonzero(planted != labels)
     return Planted(planted, rows, labels[rows])
 
