@@ -23,6 +23,7 @@ def test_the_public_names_are_these():
         "labels_by_annotator",
         "load",
         "read_decisions",
+        "selftest",
     ]
     assert dir(labelmend) == sorted(labelmend.__all__)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from labelmend.result import Correction
     from labelmend.review.apply import read_decisions
     from labelmend.run_folder import load
+    from labelmend.trust.selftest import selftest
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "labels_by_annotator",
     "load",
     "read_decisions",
+    "selftest",
 ]
 
 _HOMES = {
@@ -37,6 +39,7 @@ _HOMES = {
     "labels_by_annotator": "labelmend.data.annotations",
     "load": "labelmend.run_folder",
     "read_decisions": "labelmend.review.apply",
+    "selftest": "labelmend.trust.selftest",
     "LabelCorrector": "labelmend.estimator",
     "Correction": "labelmend.result",
     "RunConfig": "labelmend.config",

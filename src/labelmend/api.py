@@ -38,7 +38,10 @@ from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
 from labelmend.trust.annotator_record import Annotators, describe
 from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
+from labelmend.trust.audit import finish_audit, plan_audit
+from labelmend.trust.audit_record import Audit
 from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
+from labelmend.witnesses import final_decision
 
 
 def correct(
@@ -74,7 +77,7 @@ def correct(
     checkpoints: folder in which the run is kept between rounds; the same call goes on from there, whatever ended it.
         checkpoint_every: seconds between two of them; 0: after every round.
     time_limit: seconds, or "10m": no round begins that would probably end later; the decision comes on top.
-    parameters: any field of `RunConfig`, such as seed=1, n_rounds=10, review_below=0.8.
+    parameters: any field of `RunConfig`, such as seed=1, n_rounds=10, review_below=0.8, audit=0.02 (`result.audit`).
     """
     began = time.perf_counter()
     limit = read_limit(time_limit)
@@ -115,6 +118,7 @@ class Solution:
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
     map: SampleMap | None = None
+    audit: Audit | None = None
 
 
 def vector_task(
@@ -160,15 +164,20 @@ def solve(
     checkpoints = checkpoints or NoCheckpoints()
     tell, listen = progress or (lambda _: None), callback or (lambda _record, _state: None)
     device = problem.samples.device
+    plan = plan_audit(problem, config.audit, config.seed) if config.audit else None
+    asked, audit = problem if plan is None else plan.problem, None
     with seeded(config.seed, device), fast_arithmetic(device):
-        state, found, decision = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+        state, found, decision = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+        if plan is not None:
+            found, audit = finish_audit(plan, found)
+            decision = final_decision(found.probabilities, state, problem, config)
     notes = list(checkpoints.notes)
     drawn = _draw(state, problem, decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, decision, checkpoints.seconds, notes, drawn)
+    return Solution(state, found, decision, checkpoints.seconds, notes, drawn, audit)
 
 
 def _draw(
@@ -227,6 +236,8 @@ def assemble(
         map=None if solution.map is None else SampleMap(rows[solution.map.indices], solution.map.positions),
         versions=versions(),
         annotators=_annotators(solution.posterior, labels, rows),
+        given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
+        audit=solution.audit,
     )
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from labelmend.report.write import with_report
 from labelmend.result import Correction
 from labelmend.review.trusted import Decided, merge_decided, read_decided
 from labelmend.run_folder import CONFIG, load, refuse_existing
-from labelmend.source import picture_source, table_source
+from labelmend.source import Source, picture_source, table_source
 from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
 from labelmend.time_limit import TimeLimit, read_limit
 
@@ -80,10 +81,7 @@ def _resume(arguments: argparse.Namespace) -> None:
 
 
 def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
-    said = _annotators(arguments)
-    other = (arguments.labels, arguments.id, arguments.trusted, arguments.features, *arguments.ignore)
-    other += (said,) if isinstance(said, str) else said or ()
-    prepare = _pictures if holds_pictures(arguments.data, other) else _table
+    prepare = _pictures if is_pictures(arguments) else _table
     correct = prepare(arguments, parameters)
     if correct is None:
         return
@@ -101,15 +99,36 @@ def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeL
     _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 
-def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
-    """What is left to do once the data are read: nothing after a dry run."""
+@dataclass(frozen=True)
+class TableInput:
+    table: Table
+    missing: Any
+    source: Source
+
+
+@dataclass(frozen=True)
+class PictureInput:
+    pictures: Pictures
+    missing: Any
+    source: Source
+    named: Parameters  # how pictures are to be read, as far as it was said
+
+
+def is_pictures(arguments: argparse.Namespace) -> bool:
+    other = (arguments.labels, arguments.id, arguments.trusted, arguments.features, *arguments.ignore)
+    return holds_pictures(arguments.data, other)
+
+
+def read_table(arguments: argparse.Namespace, parameters: Parameters) -> TableInput:
+    """The table that the options describe."""
     _refuse(arguments, FOR_PICTURES, "pictures", f"{arguments.data} holds no pictures")
     make_config(**parameters)  # a wrong parameter is told before the data are read
     if not arguments.data.exists():
         raise DataError(f"there must be a file or folder {arguments.data}. There is none; check the path.")
     said = _annotators(arguments)
     if arguments.labels is None and not isinstance(said, tuple):
-        raise ConfigError("correct needs --labels COLUMN, the label column of the table.")
+        command = arguments.verb.prog.split()[-1]
+        raise ConfigError(f"{command} needs --labels COLUMN, the label column of the table.")
     how_read = arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore, said
     table = load_table(arguments.data, *how_read)
     if arguments.drop_bad_rows:
@@ -118,21 +137,28 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..
         labels, trusted, notes = merge_decided(decided, table.ids, table.labels, table.trusted)
         table = dataclasses.replace(table, labels=labels, trusted=trusted, notes=[*table.notes, *notes])
     missing = _missing(arguments, _all_labels(table.labels, table.annotators), table.notes)
+    source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
+    return TableInput(table, missing, source)
+
+
+def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
+    """What is left to do once the data are read: nothing after a dry run."""
+    given = read_table(arguments, parameters)
+    table, missing = given.table, given.missing
     if arguments.dry_run:
         _dry_run(table, missing, parameters, arguments.json)
         return None
-    source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
 
     def correct(**how: Any) -> Correction:
         known = {"annotators": table.annotators, "trusted": table.trusted, "ids": table.ids, "missing": missing}
         result = api.correct(table.features, table.labels, **known, **how, **parameters)
-        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=source)
+        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=given.source)
 
     return correct
 
 
-def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
-    """The same for pictures."""
+def read_pictures(arguments: argparse.Namespace, parameters: Parameters) -> PictureInput:
+    """The pictures that the options describe."""
     _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
     choose(arguments.mode or "auto", **parameters)  # likewise
     how_read = arguments.labels, arguments.id, arguments.trusted, _annotators(arguments)
@@ -142,14 +168,20 @@ def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable
         pictures = dataclasses.replace(pictures, given=list(labels), trusted=trusted, notes=[*pictures.notes, *notes])
     missing = _missing(arguments, _all_labels(pictures.given, pictures.annotators), pictures.notes)
     named = {name: getattr(arguments, name) for name in FOR_PICTURES if getattr(arguments, name) is not None}
+    source = picture_source(arguments.data, *how_read)
+    return PictureInput(pictures, missing, dataclasses.replace(source, missing=arguments.missing), named)
+
+
+def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
+    """The same for pictures."""
+    given = read_pictures(arguments, parameters)
     if arguments.dry_run:
-        _dry_run_pictures(pictures, missing, named, parameters, arguments.json)
+        _dry_run_pictures(given.pictures, given.missing, given.named, parameters, arguments.json)
         return None
-    source = dataclasses.replace(picture_source(arguments.data, *how_read), missing=arguments.missing)
 
     def correct(**how: Any) -> Correction:
-        result = correct_images(pictures, missing=missing, **named, **how, **parameters)
-        return dataclasses.replace(result, source=source)
+        result = correct_images(given.pictures, missing=given.missing, **given.named, **how, **parameters)
+        return dataclasses.replace(result, source=given.source)
 
     return correct
 

@@ -128,6 +128,24 @@ def correct_images(
     return replace(result, source=origin, repeat=call_text("correct_images", given_as, named))
 
 
+def embedded_task(
+    pictures: Pictures,
+    missing: Any = None,
+    backbone: Any = LITE0,
+    size: int | None = None,
+    cache: str | Path | None = None,
+    preset: str = "plus",
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> tuple[api.Task, Readable, Labels]:
+    """Pictures made ready to be corrected as feature vectors, those that can be read, and the labels of all."""
+    config = make_config(preset, "vectors", **parameters)
+    given, certain = read_given(pictures, None, missing)
+    place = default_cache() if cache is None else Path(cache)
+    order = _Order(pictures, given, certain, place, config, None, progress or (lambda _: None))
+    return *_embed(order, load_backbone(backbone, size)), given
+
+
 @dataclass(frozen=True)
 class _Order:
     """What was asked for, in whichever mode."""

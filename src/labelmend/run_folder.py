@@ -15,6 +15,8 @@
     annotators.npz     how good everyone is who gave labels: the arrays of `Annotators` in trust/annotator_record.py;
                        only where it was said who did
     map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
+    given.npz          confidence: posterior probability of each given label; not in runs before it
+    audit.json         what became of planted errors, see trust/audit.py; only after `--audit`
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
@@ -68,11 +70,13 @@ from labelmend.reviewed import FILE as REVIEWED_FILE
 from labelmend.run_readme import README, run_readme
 from labelmend.source import source_from
 from labelmend.trust.annotator_record import Annotators
+from labelmend.trust.audit_record import audit_from
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
 READABLE_VERSIONS = (2, FORMAT_VERSION)
 UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
 ANNOTATORS = "annotators.npz"
+GIVEN, AUDIT = "given.npz", "audit.json"
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
@@ -223,6 +227,8 @@ def _write_all(result: Correction, folder: Path) -> None:
     _write_json(folder / CONFIG, config)
     if result.source is not None:
         _write_json(folder / SOURCE, dataclasses.asdict(result.source))
+    if result.audit is not None:
+        _write_json(folder / AUDIT, dataclasses.asdict(result.audit))
     result.model.save(folder)
 
 
@@ -259,6 +265,8 @@ def _write_arrays(result: Correction, folder: Path) -> None:
     np.savez_compressed(folder / "transition.npz", transition=result.transition)
     if result.annotators is not None:
         np.savez_compressed(folder / ANNOTATORS, **vars(result.annotators))
+    if result.given_confidence is not None:
+        np.savez_compressed(folder / GIVEN, confidence=result.given_confidence)
     if result.map is not None:
         np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
 
@@ -363,7 +371,18 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         repeat=config.get("repeat", ""),
         source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
         annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
+        given_confidence=_read_given(folder / GIVEN, len(table)),
+        audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
     )
+
+
+def _read_given(path: Path, n: int) -> NDArray[np.float32] | None:
+    if not path.exists():
+        return None
+    confidence = _read_arrays(path)["confidence"]
+    if confidence.shape != (n,):
+        raise ValueError(f"{path.name} is not about {n} samples")
+    return confidence
 
 
 def _read_annotators(path: Path, n: int, n_classes: int) -> Annotators | None:

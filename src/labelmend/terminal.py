@@ -106,6 +106,7 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     lines += [
         f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name not in SELDOM
     ]
+    lines += _trust_lines(summary)
     if summary["confused_pairs"]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
     if summary.get("annotators"):
@@ -121,6 +122,42 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
             *([f"the doubtful ones labelmend review {shlex.quote(str(folder))}"] if summary["review"] else []),
         ]
     return lines
+
+
+def _trust_lines(summary: dict[str, Any]) -> list[str]:
+    """How far the changes can be trusted, as far as the run knows."""
+    lines = []
+    if (broken := summary.get("expected_broken")) is not None:
+        about = f"of {summary['changed']:,} changed labels, as the run expects"
+        lines.append(f"{'good labels broken':<22} {round(broken):>9,}  {about}")
+    if (audit := summary.get("audit")) is not None:
+        lines += ["", *audit_lines(audit)]
+    if points := summary.get("review_gain"):
+        ends = f"{points[0]['left']:,.0f} -> {points[-1]['left']:,.0f}"
+        lines += ["", f"wrong labels left after a look at {points[-1]['reviewed']:,} samples: {ends} expected"]
+    return lines
+
+
+def audit_lines(audit: dict[str, Any]) -> list[str]:
+    """What became of planted errors."""
+    temperature = audit["temperature"]
+    calibrated = "too few to calibrate confidence" if temperature is None else f"temperature {temperature:.2f}"
+    return [
+        f"audit: {audit['planted']:,} errors planted, and taken out again (95 % intervals)",
+        f"  found               {percent(audit['found'])}",
+        f"  mended              {percent(audit['mended'])}",
+        f"  good labels broken  {percent(audit['broken'])}",
+        f"  calibration error   {audit['calibration_error_before']:.3f} before, {audit['calibration_error']:.3f} now; "
+        f"{calibrated}",
+    ]
+
+
+def percent(share: dict[str, Any]) -> str:
+    """A share with its interval: 93.5 % (90.1 to 96.0)."""
+    if share["value"] is None:
+        return "none to count"
+    ends = "" if share["low"] is None else f" ({100 * share['low']:.1f} to {100 * share['high']:.1f})"
+    return f"{100 * share['value']:.1f} %{ends}"
 
 
 def _report_line(folder: Path) -> list[str]:

@@ -28,15 +28,14 @@ from labelmend.embed import embed
 from labelmend.held_out import held_out_probabilities
 from labelmend.state import Problem, RoundState
 from labelmend.trust.annotators import annotated_posterior, calibrated_annotated_posterior
+from labelmend.trust.limits import at_precision, within_budget
 
 
 def decide_labels(
     state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
 ) -> tuple[Posterior, Decision]:
     """Witnesses who do not start from the sample's own label, against that label; see `decide.py`."""
-    assert state.vote is not None
     given, trusted = problem.given_labels, problem.trusted
-    reached = state.held_out.sum(dim=1) > 0
     graphs, net = witnesses(state, problem)
     found = witness_posterior(graphs, net, state, problem, config)
     answers: list[Tensor] = []
@@ -52,14 +51,23 @@ def decide_labels(
         # they know is mostly in the labels the nets learned from.
         nets = (answers[0] + answers[-1]) / 2
         found = label_posterior(weighted_product([nets, graphs], [1.0, 0.4]), problem)
-    labels = found.probabilities.argmax(dim=1)
+    return found, final_decision(found.probabilities, state, problem, config)
+
+
+def final_decision(probabilities: Tensor, state: RoundState, problem: Problem, config: RunConfig) -> Decision:
+    """What the posterior `probabilities` make of the labels of `problem`, within what the user asked for."""
+    assert state.vote is not None
+    given, trusted = problem.labels_in_use, problem.trusted
+    labels = probabilities.argmax(dim=1)
     if config.decide == "votes":
         labels = torch.where(state.vote.labels >= 0, state.vote.labels, labels)
-    in_use = problem.labels_in_use
-    sizes = torch.bincount(in_use[in_use >= 0], minlength=problem.n_classes)
-    too_few = sizes[in_use.clamp(min=0)] < config.min_class_size
-    left_alone = (in_use >= 0) & ~trusted & (too_few | ~reached)
-    return found, decide(found.probabilities, labels, in_use, left_alone, config.review_below)
+    sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
+    too_few = sizes[given.clamp(min=0)] < config.min_class_size
+    left_alone = (given >= 0) & ~trusted & (too_few | (state.held_out.sum(dim=1) <= 0))
+    decision = decide(probabilities, labels, given, left_alone, config.review_below)
+    if config.precision:
+        decision = at_precision(decision, probabilities, given, left_alone, config.precision, config.review_below)
+    return within_budget(decision, given, trusted, config.budget) if config.budget else decision
 
 
 def label_posterior(witness: Tensor, problem: Problem, error: float | None = None) -> Posterior:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.benchmarks.picture_suite import PICTURE_BENCHMARKS, command_line
-from labelmend.benchmarks.rivals import METHODS
 from labelmend.benchmarks.suite import BENCHMARKS, Options
 from labelmend.errors import ConfigError
+from labelmend.trust.rivals import METHODS
 
 README_TABLE = "readme-table"
 OK, FAILED = 0, 1

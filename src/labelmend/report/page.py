@@ -10,6 +10,7 @@ from labelmend.report.annotator_section import annotators
 from labelmend.report.contents import Contents
 from labelmend.report.map_section import map_data, map_section
 from labelmend.report.round_section import rounds
+from labelmend.report.trust_section import trust_section
 
 FOLDER = "labelmend.report"
 LINKS = {
@@ -18,6 +19,7 @@ LINKS = {
     "noise": "Noise",
     "map": "Map",
     "samples": "Samples",
+    "trust": "Trust",
     "rounds": "Rounds",
     "making": "How it was made",
 }
@@ -33,6 +35,7 @@ def page(contents: Contents) -> str:
         annotators(contents) or "",
         map_section(contents),
         sections.galleries(contents),
+        trust_section(contents.trust),
         rounds(contents),
         sections.making(contents),
     )

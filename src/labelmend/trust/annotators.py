@@ -13,7 +13,7 @@ Knows class probabilities and labels by number; does not know names, nets or gra
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ class Opinions:
 
 @dataclass(frozen=True)
 class AnnotatedPosterior(Posterior):
-    confusion: Tensor  # (annotators, C, C) P(said | true) of each
+    confusion: Tensor = field(kw_only=True)  # (annotators, C, C) P(said | true) of each
 
 
 def annotated_posterior(
@@ -178,4 +178,4 @@ def _finish(probabilities: Tensor, confusion: Tensor, opinions: Opinions) -> Ann
     counts.index_add_(0, said, found)
     right = found.gather(1, said.unsqueeze(1))
     noise_rate = 1 - float(right.mean()) if len(said) else 0.0
-    return AnnotatedPosterior(probabilities, transition_of(counts.T), noise_rate, confusion)
+    return AnnotatedPosterior(probabilities, transition_of(counts.T), noise_rate, confusion=confusion)
