@@ -30,12 +30,14 @@ from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
 from labelmend.repeat import call_text
-from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap
+from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
 from labelmend.run_folder import versions
 from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
+from labelmend.trust.conclude import Conclusions, conclude
+from labelmend.trust.reasons import REASON_TYPE, REASONS
 
 
 def correct(
@@ -103,6 +105,7 @@ class Solution:
     state: RoundState
     posterior: Posterior
     decision: Decision
+    conclusions: Conclusions
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
     map: SampleMap | None = None
@@ -151,13 +154,16 @@ def solve(
     device = problem.samples.device
     with seeded(config.seed, device), fast_arithmetic(device):
         state, found, decision = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+        tell("profile")
+        concluded = conclude(state, problem, found, decision, config.outlier_share, config.seed)
+    decision = concluded.decision
     notes = list(checkpoints.notes)
     drawn = _draw(state, problem, decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, decision, checkpoints.seconds, notes, drawn)
+    return Solution(state, found, decision, concluded, checkpoints.seconds, notes, drawn)
 
 
 def _draw(
@@ -191,6 +197,7 @@ def assemble(
     codes = _spread(_numpy(decision.labels), rows, labels.codes)
     runner_up = _spread(_numpy(decision.runner_up), rows, np.full(n, -1))
     neighbors = _numpy(state.neighbors)
+    concluded = solution.conclusions
     return Correction(
         labels=labels.decode(codes),
         status=_spread(np.array(STATUS_NAMES)[_numpy(decision.status)], rows, np.full(n, UNREADABLE, STATUS_TYPE)),
@@ -215,6 +222,9 @@ def assemble(
         unreadable=unreadable or {},
         map=None if solution.map is None else SampleMap(rows[solution.map.indices], solution.map.positions),
         versions=versions(),
+        profile=concluded.profile.named([plain_value(name) for name in labels.classes]),
+        reason=_spread(np.array(REASONS, REASON_TYPE)[concluded.reasons], rows, np.full(n, "", REASON_TYPE)),
+        misfit=_spread(concluded.misfit, rows, np.zeros(n, np.float32)),
     )
 
 

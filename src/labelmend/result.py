@@ -19,6 +19,9 @@ from labelmend.data.labels import Labels
 from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
 from labelmend.source import Source
+from labelmend.trust.profile import NoiseProfile
+from labelmend.trust.profile_words import kinds_text, sentences
+from labelmend.trust.reasons import REASONS
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
@@ -72,6 +75,9 @@ class Correction:
     map: SampleMap | None = None  # None: of a run that drew none
     versions: dict[str, str] = field(default_factory=dict)  # of what made the result
     repeat: str = ""  # the command or call that gives it again; "": not recorded
+    profile: NoiseProfile | None = None  # how many labels are wrong, and of what kind the errors are
+    reason: NDArray[np.str_] | None = None  # "" | fits another class | fits two classes | fits no class
+    misfit: NDArray[np.float32] | None = None  # how badly a sample fits the classes; about 0 is usual
     source: Source | None = None  # where the data came from; None in run folders of format 2
 
     def __len__(self) -> int:
@@ -88,6 +94,9 @@ class Correction:
 
     def count(self, status: str) -> int:
         return int((self.status == status).sum())
+
+    def count_reason(self, reason: str) -> int:
+        return 0 if self.reason is None else int((self.reason == reason).sum())
 
     def confused_pairs(self, n: int = 3) -> list[ConfusedPair]:
         """The most frequent (given, corrected) pairs among the changed labels."""
@@ -120,6 +129,10 @@ class Correction:
                 {"given": plain_value(p.given), "corrected": plain_value(p.corrected), "count": p.count}
                 for p in self.confused_pairs()
             ],
+            "profile": None if self.profile is None else self.profile.plain(),
+            "kinds": "" if self.profile is None or self.profile.kinds is None else kinds_text(self.profile),
+            "advice": [] if self.profile is None else sentences(self.profile),
+            "reasons": None if self.reason is None else {name: self.count_reason(name) for name in REASONS[1:]},
             "seconds": round(self.seconds, 3),
             "warnings": self.warnings,
         }
