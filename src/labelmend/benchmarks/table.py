@@ -33,6 +33,19 @@ FIGURES = {
     "test_last": Figure("test, last 10 rounds %"),
     "test_best": Figure("best round %"),
     "rounds": Figure("rounds", 1.0, 0),
+    "kind_right": Figure("kind right %", decimals=0),
+    "share_random": Figure("random %", decimals=0),
+    "share_confusing": Figure("confusing %", decimals=0),
+    "share_patch": Figure("patch %", decimals=0),
+    "rate_low": Figure("from %"),
+    "rate_high": Figure("to %"),
+    "rate_inside": Figure("rate inside %", decimals=0),
+    "transition_inside": Figure("transitions inside %", decimals=0),
+    "auroc": Figure("AUROC", 1.0, 3, "high"),
+    "foreign_in_least": Figure("foreign of the 2 % least fitting %", decimals=0),
+    "relabelled_in_least": Figure("relabelled of them", 1.0, 1),
+    "listed": Figure("fit no class %", decimals=2),
+    "listed_foreign": Figure("foreign of these %", decimals=0),
     "review_share": Figure("review %"),
     "errors_in_review": Figure("errors there %"),
     "seconds": Figure("seconds", 1.0, 1, "low"),
@@ -118,7 +131,33 @@ REVIEW = Layout(
         ("server_bytes", "server, GB"),
     ),
 )
+KINDS = Layout(
+    (("share_random", ""), ("share_confusing", ""), ("share_patch", "")),
+    " / ",
+    "Shares of random / confusing / patch errors, %.",
+    (
+        ("kind_right", "largest share right, % of runs"),
+        ("true_noise_rate", "wrong labels, %"),
+        ("noise_rate", "estimated, %"),
+        ("rate_low", "from, %"),
+        ("rate_high", "to, %"),
+        ("rate_inside", "true rate inside, % of runs"),
+    ),
+)
+OUTLIERS = Layout(
+    (("auroc", ""),),
+    ", ",
+    "AUROC of telling foreign samples from the others.",
+    (
+        ("relabelled_in_least", "relabelled of the 2 % least fitting"),
+        ("listed", "listed as fitting no class, %"),
+        ("listed_foreign", "foreign of these, %"),
+        ("label_accuracy", "labels of the others right, %"),
+    ),
+)
 LAYOUTS = {
+    "kinds": KINDS,
+    "outliers": OUTLIERS,
     "digits": ACCURACY,
     "human": ACCURACY,
     "pictures": PICTURES,

@@ -4,6 +4,7 @@
       Number          one of the figures at the top
       Flow, Pair      which given labels became which, and the pairs that changed most: `classes.py`
       ClassNoise      how wrong the labels of a class are estimated to be: likewise
+      NoiseProfile    how many labels are wrong and of what kind the errors are: `trust/profile.py`
       Round           one round of the history
       MapContents     the samples on a plane
       Gallery         samples worth a look, and by what rule they were chosen: `samples.py`
@@ -27,6 +28,8 @@ from labelmend.report.making import Making, describe_making
 from labelmend.report.pictures import Atlas, make_atlas
 from labelmend.report.samples import Describer, Gallery, galleries
 from labelmend.result import UNREADABLE, Correction
+from labelmend.trust.profile import NoiseProfile
+from labelmend.trust.reasons import REASONS
 
 STATUSES = ("kept", "filled", "unreadable", "reviewed", "review", "corrected")  # the last are drawn on top
 HISTOGRAMS = 6  # rounds whose certainty is shown
@@ -78,6 +81,8 @@ class Contents:
     pairs: tuple[Pair, ...]
     noise: tuple[ClassNoise, ...]
     noise_rate: float
+    profile: NoiseProfile | None
+    reasons: tuple[tuple[str, int], ...]  # and how many samples have them
     rounds: tuple[Round, ...]
     map: MapContents | None
     galleries: tuple[Gallery, ...]
@@ -100,6 +105,8 @@ def make_contents(result: Correction, originals: Originals) -> Contents:
         pairs=pairs(result, describe),
         noise=class_noise(result, classes),
         noise_rate=result.noise_rate,
+        profile=result.profile,
+        reasons=() if result.reason is None else tuple((name, result.count_reason(name)) for name in REASONS[1:]),
         rounds=tuple(_round(record) for record in result.history),
         map=_map(result, originals, describe),
         galleries=galleries(result, describe),

@@ -8,12 +8,14 @@ from labelmend.page.html import Html, asset, content_policy, element, escape
 from labelmend.report import class_sections, sections
 from labelmend.report.contents import Contents
 from labelmend.report.map_section import map_data, map_section
+from labelmend.report.profile_section import profile
 from labelmend.report.round_section import rounds
 
 FOLDER = "labelmend.report"
 LINKS = {
     "summary": "Summary",
     "flow": "Changes",
+    "profile": "Kind of noise",
     "noise": "Noise",
     "map": "Map",
     "samples": "Samples",
@@ -28,6 +30,7 @@ def page(contents: Contents) -> str:
     title = f"Labels of {contents.name}" if contents.name else "What became of the labels"
     main = (
         class_sections.flow(contents),
+        profile(contents),
         class_sections.noise(contents),
         map_section(contents),
         sections.galleries(contents),

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import scipy.special
 import torch
-from numpy.typing import NDArray
 
 from labelmend.decide import posterior, weighted_product
 from labelmend.trust.kinds import KINDS, KindShares, noise_kinds, suspects

@@ -1,9 +1,11 @@
 """Why a sample is in doubt: it fits another class, two classes, or none. `result.reason`, reasons.csv.
 
-How badly a sample fits is one number, its misfit: minus the mean of the deployed net's logits (centred over the
-classes), weighted by what the graphs say without the sample's own label. It is large where the net speaks softly, where
-the graphs cannot decide, and where the two speak of different classes. It is told in quartiles: how many times the
-distance from median to upper quartile it lies above the median of the samples of its class that look clean.
+How badly a sample fits is one number, its misfit, from two voices of the deployed net: its logits (centred over the
+classes), and how far its features go in the direction of each class. Of each, the mean over the classes is taken,
+weighted by what the graphs say without the sample's own label: it is small where the net speaks softly, where the
+graphs cannot decide, and where net and graphs speak of different classes. The misfit is how far it falls below what is
+usual in its class, in quartiles: one is the distance from the median of clean-looking samples to their lower quartile;
+the mean of the two voices.
 
 A sample that fits no class is not relabelled: of the least fitting ones (`share`, 2 %) none gets another label, and
 those that lie far outside what clean-looking samples show are for review even where their label stands.
@@ -32,7 +34,11 @@ SECOND, BOTH = 0.25, 0.8  # least share of the second class, and of the two toge
 
 def misfit(told: Testimony) -> Floats:
     """(n,) how badly each sample fits the classes; about 0 is usual."""
-    raw = -(told.logits * told.graphs).sum(axis=1).astype(np.float64)
+    voices = [-(voice * told.graphs).sum(axis=1).astype(np.float64) for voice in (told.logits, told.reach)]
+    return np.asarray(sum(_against_class(raw, told) for raw in voices) / len(voices))
+
+
+def _against_class(raw: Floats, told: Testimony) -> Floats:
     clean = told.kept & (told.confidence > LOOKS_CLEAN)
     clean = clean if clean.sum() >= FEWEST else np.ones(len(raw), dtype=bool)
     out = _quartiles_above(raw, raw[clean])
