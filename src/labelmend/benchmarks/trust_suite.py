@@ -124,32 +124,34 @@ def plant_foreign(
 ) -> Planted:
     """Real samples, a share `rate` of them with random labels, and FOREIGN of all that belong to no class."""
     rng = np.random.default_rng(seed)
+    pool = features[:0]
     if kind == "classes":  # two classes are foreign; their samples get labels of the others
         out = np.isin(true_labels, rng.choice(np.unique(true_labels), 2, replace=False))
-        pool, features, true_labels = (
-            features[out],
-            features[~out],
-            np.unique(true_labels[~out], return_inverse=True)[1],
-        )
+        pool, features = features[out], features[~out]
+        true_labels = np.unique(true_labels[~out], return_inverse=True)[1]
+    elif kind == "CIFAR-100":
+        assert data is not None
+        pool = read_arrays(data / CIFAR100, ("features",))["features"].astype(features.dtype)
     n_classes, wanted = int(true_labels.max()) + 1, round(len(true_labels) * FOREIGN / (1 - FOREIGN))
     if kind == "blends":
-        one, two = (rng.integers(len(features), size=20 * wanted) for _ in range(2))
-        apart = np.flatnonzero(true_labels[one] != true_labels[two])[:wanted]
-        one, two = one[apart], two[apart]
-        foreign, labels = (
-            np.asarray((features[one] + features[two]) / 2),
-            true_labels[np.where(rng.random(wanted) < 0.5, one, two)],
-        )
+        foreign, labels = _blends(features, true_labels, wanted, rng)
     else:
-        if kind == "CIFAR-100":
-            assert data is not None
-            pool = read_arrays(data / CIFAR100, ("features",))["features"].astype(features.dtype)
         foreign = pool[rng.permutation(len(pool))[:wanted]]
         labels = rng.integers(n_classes, size=len(foreign))
     given = np.concatenate([noise.random(true_labels, rate, n_classes, rng), labels])
     order = rng.permutation(len(given))
     truth = np.concatenate([true_labels, np.full(len(foreign), -1)])
     return Planted(np.concatenate([features, foreign])[order], given[order], truth[order])
+
+
+def _blends(
+    features: FloatArray, labels: IntArray, wanted: int, rng: np.random.Generator
+) -> tuple[FloatArray, IntArray]:
+    """Means of two samples of different classes, with the label of either."""
+    one, two = (rng.integers(len(features), size=20 * wanted) for _ in range(2))
+    apart = np.flatnonzero(labels[one] != labels[two])[:wanted]
+    one, two = one[apart], two[apart]
+    return (features[one] + features[two]) / 2, labels[np.where(rng.random(len(apart)) < 0.5, one, two)]
 
 
 def outlier_figures(scores: NDArray[np.floating], foreign: NDArray[np.bool_]) -> Figures:
