@@ -333,7 +333,7 @@ def run_on_pictures(problem, **changes):
     settings = {"n_rounds": 3, "n_branches": 2, "packages_per_branch": 2, "warmup_passes": 3, "batch_size": 32}
     config = follow(make_config("plus", "pictures", **{**settings, **changes}), 120, 3, "pictures")
     records = []
-    state, _, decision = loop.run(
+    state, _, concluded = loop.run(
         problem,
         lambda: PreActResNet(3, 3, width=4),
         config,
@@ -341,7 +341,7 @@ def run_on_pictures(problem, **changes):
         lambda record, state: records.append(dataclasses.replace(record, seconds={})),
         lambda stage: None,
     )
-    return state, decision, records
+    return state, concluded.decision, records
 
 
 def test_a_whole_run_on_pictures_mends_labels_and_is_the_same_bit_for_bit():

@@ -36,7 +36,7 @@ from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
-from labelmend.trust.conclude import Conclusions, conclude
+from labelmend.trust.conclude import Conclusions
 from labelmend.trust.reasons import REASON_TYPE, REASONS
 
 
@@ -104,7 +104,6 @@ class Task:
 class Solution:
     state: RoundState
     posterior: Posterior
-    decision: Decision
     conclusions: Conclusions
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
@@ -153,17 +152,14 @@ def solve(
     tell, listen = progress or (lambda _: None), callback or (lambda _record, _state: None)
     device = problem.samples.device
     with seeded(config.seed, device), fast_arithmetic(device):
-        state, found, decision = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
-        tell("profile")
-        concluded = conclude(state, problem, found, decision, config.outlier_share, config.seed)
-    decision = concluded.decision
+        state, found, concluded = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
     notes = list(checkpoints.notes)
-    drawn = _draw(state, problem, decision, config.seed, tell, notes)
+    drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, decision, concluded, checkpoints.seconds, notes, drawn)
+    return Solution(state, found, concluded, checkpoints.seconds, notes, drawn)
 
 
 def _draw(
@@ -189,7 +185,7 @@ def assemble(
     unreadable: dict[str, str] | None = None,
 ) -> Correction:
     """The result for all samples of `labels`; `rows` are those the problem held, if it did not hold all."""
-    state, decision = solution.state, solution.decision
+    state, decision = solution.state, solution.conclusions.decision
     assert state.vote is not None
     assert state.neighbors is not None
     n = len(labels.codes)

@@ -14,7 +14,7 @@ from torch import nn
 from labelmend import steps
 from labelmend.checkpoint import NoCheckpoints
 from labelmend.config import RunConfig
-from labelmend.decide import Decision, Posterior
+from labelmend.decide import Posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
 from labelmend.graph.knn import make_cells, normalize_rows
@@ -22,6 +22,7 @@ from labelmend.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
 from labelmend.state import Problem, RoundState, start
 from labelmend.time_limit import TimeLimit
+from labelmend.trust.conclude import Conclusions, conclude
 from labelmend.witnesses import decide_labels
 
 Callback = Callable[[RoundRecord, RoundState], None]
@@ -37,7 +38,7 @@ def run(
     progress: Progress,
     checkpoints: NoCheckpoints | None = None,
     limit: TimeLimit | None = None,
-) -> tuple[RoundState, Posterior, Decision]:
+) -> tuple[RoundState, Posterior, Conclusions]:
     """The whole method. `config` has every None filled in by `config.follow`."""
     checkpoints, limit = checkpoints or NoCheckpoints(), limit or TimeLimit()
     state = start(problem, make_net, config)
@@ -50,10 +51,12 @@ def run(
     play_rounds(state, problem, config, engine, callback, progress, checkpoints, limit)
     progress("decide")
     posterior, decision = decide_labels(state, problem, make_net, config)
+    progress("profile")
+    conclusions = conclude(state, problem, posterior, decision, config.outlier_share, config.seed)
     if config.fine_tune_passes:
         progress("fine-tune")
         steps.fine_tune(state, problem, config)
-    return state, posterior, decision
+    return state, posterior, conclusions
 
 
 def play_rounds(
