@@ -46,7 +46,7 @@ def test_it_renders_without_an_error_or_a_request(page, pages, name):
     assert page.errors == []
     assert [url for url in page.requests if not url.startswith("data:")] == [pages[name]]
     assert page.evaluate("window.bad") is None
-    assert page.locator("h2").count() == 6
+    assert page.locator("h2").count() == 7
     assert all(page.evaluate("Array.from(document.images, (image) => image.complete && image.naturalWidth > 0)"))
 
 
