@@ -237,7 +237,7 @@ def test_trusted_rows_keep_their_label_with_certainty_one():
     given, wrong = plant(truth, 0.1)
     trusted = np.zeros(90, dtype=bool)
     trusted[wrong[:5]] = True
-    result = quick(X, given, trusted=trusted)
+    result = quick(X, given, trusted=trusted, outlier_share=0.0)
     np.testing.assert_array_equal(result.labels[trusted], given[trusted])
     assert set(result.status[trusted]) == {"kept"}
     np.testing.assert_array_equal(result.certainty[trusted], 1)
@@ -381,7 +381,7 @@ def test_rounds_and_stages_are_reported_as_they_happen():
     assert [record for record, _ in rounds] == result.history
     assert [index for _, index in rounds] == [1, 2]
     one_round = ["embed", "split", "branches", "graphs", "propagate", "vote", "train"]
-    assert stages == ["warm-up", *one_round, *one_round, "decide", "map"]
+    assert stages == ["warm-up", *one_round, *one_round, "decide", "profile", "map"]
     assert set(result.history[0].seconds) == set(one_round)
 
 

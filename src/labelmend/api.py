@@ -30,7 +30,7 @@ from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
 from labelmend.repeat import call_text
-from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap
+from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
 from labelmend.run_folder import versions
 from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
@@ -40,7 +40,9 @@ from labelmend.trust.annotator_record import Annotators, describe
 from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
 from labelmend.trust.audit import finish_audit, plan_audit
 from labelmend.trust.audit_record import Audit
+from labelmend.trust.conclude import Conclusions, conclude
 from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
+from labelmend.trust.reasons import REASON_TYPE, REASONS
 from labelmend.witnesses import final_decision
 
 
@@ -114,7 +116,7 @@ class Task:
 class Solution:
     state: RoundState
     posterior: Posterior
-    decision: Decision
+    conclusions: Conclusions
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
     map: SampleMap | None = None
@@ -171,13 +173,17 @@ def solve(
         if plan is not None:
             found, audit = finish_audit(plan, found)
             decision = final_decision(found.probabilities, state, problem, config)
+        tell("profile")
+        concluded = conclude(
+            state, problem, found, decision, 0.0 if config.budget else config.outlier_share, config.seed
+        )
     notes = list(checkpoints.notes)
-    drawn = _draw(state, problem, decision, config.seed, tell, notes)
+    drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, decision, checkpoints.seconds, notes, drawn, audit)
+    return Solution(state, found, concluded, checkpoints.seconds, notes, drawn, audit)
 
 
 def _draw(
@@ -203,7 +209,7 @@ def assemble(
     unreadable: dict[str, str] | None = None,
 ) -> Correction:
     """The result for all samples of `labels`; `rows` are those the problem held, if it did not hold all."""
-    state, decision = solution.state, solution.decision
+    state, decision = solution.state, solution.conclusions.decision
     assert state.vote is not None
     assert state.neighbors is not None
     n = len(labels.codes)
@@ -211,6 +217,7 @@ def assemble(
     codes = _spread(_numpy(decision.labels), rows, labels.codes)
     runner_up = _spread(_numpy(decision.runner_up), rows, np.full(n, -1))
     neighbors = _numpy(state.neighbors)
+    concluded = solution.conclusions
     return Correction(
         labels=labels.decode(codes),
         status=_spread(np.array(STATUS_NAMES)[_numpy(decision.status)], rows, np.full(n, UNREADABLE, STATUS_TYPE)),
@@ -238,6 +245,9 @@ def assemble(
         annotators=_annotators(solution.posterior, labels, rows),
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,
+        profile=concluded.profile.named([plain_value(name) for name in labels.classes]),
+        reason=_spread(np.array(REASONS, REASON_TYPE)[concluded.reasons], rows, np.full(n, "", REASON_TYPE)),
+        misfit=_spread(concluded.misfit, rows, np.zeros(n, np.float32)),
     )
 
 

@@ -143,6 +143,9 @@ class RunConfig:
     held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
     examinations: int = _option(3, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
+    outlier_share: float = _option(
+        0.02, "share of the samples, those that fit worst, that get no other label", minimum=0
+    )
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
     precision: float = _option(
         0.0, "change only what is expected to be right in this share of the changes; the rest is for review", minimum=0
@@ -169,7 +172,7 @@ class RunConfig:
             raise ConfigError(f"average_decay must be below 1. Got {self.average_decay!r} instead.")
         if self.consistency and self.average_decay == 0:
             raise ConfigError("consistency needs an averaged net to ask: set average_decay above 0. Got 0 instead.")
-        for name in ("review_below", "precision"):
+        for name in ("review_below", "precision", "outlier_share"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} must be a probability, at most 1. Got {getattr(self, name)!r} instead.")
         if self.audit > 0.5:
@@ -207,6 +210,7 @@ PAPER: dict[str, Any] = {
     "gamma": 3.0,
     "scale_columns": False,
     "decide": "votes",
+    "outlier_share": 0.0,
     "lr_milestones": (1 / 3, 2 / 3),
     "tolerance": 1e-4,
 }

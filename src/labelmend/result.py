@@ -22,6 +22,9 @@ from labelmend.records import RoundRecord
 from labelmend.source import Source
 from labelmend.trust.annotator_record import Annotators
 from labelmend.trust.audit_record import Audit
+from labelmend.trust.profile import NoiseProfile
+from labelmend.trust.profile_words import kinds_text, sentences
+from labelmend.trust.reasons import REASONS
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
@@ -85,6 +88,9 @@ class Correction:
     map: SampleMap | None = None  # None: of a run that drew none
     versions: dict[str, str] = field(default_factory=dict)  # of what made the result
     repeat: str = ""  # the command or call that gives it again; "": not recorded
+    profile: NoiseProfile | None = None  # how many labels are wrong, and of what kind the errors are
+    reason: NDArray[np.str_] | None = None  # "" | fits another class | fits two classes | fits no class
+    misfit: NDArray[np.float32] | None = None  # how badly a sample fits the classes; about 0 is usual
     source: Source | None = None  # where the data came from; None in run folders of format 2
     annotators: Annotators | None = None  # how good each of them is; None: nobody said who they are
     given_confidence: NDArray[np.float32] | None = None  # posterior probability of the given label; None: older runs
@@ -130,6 +136,9 @@ class Correction:
         places = [*range(0, most, step), most]
         return [ExpectedErrors(place, round(float(left[place]), 3)) for place in places]
 
+    def count_reason(self, reason: str) -> int:
+        return 0 if self.reason is None else int((self.reason == reason).sum())
+
     def confused_pairs(self, n: int = 3) -> list[ConfusedPair]:
         """The most frequent (given, corrected) pairs among the changed labels."""
         pairs = self.given.codes[self.changed] * len(self.classes) + self.corrected_codes[self.changed]
@@ -163,6 +172,10 @@ class Correction:
             ],
             "review_gain": [asdict(point) for point in self.review_gain()] if self.config.budget else None,
             "audit": None if self.audit is None else asdict(self.audit),
+            "profile": None if self.profile is None else self.profile.plain(),
+            "kinds": "" if self.profile is None or self.profile.kinds is None else kinds_text(self.profile),
+            "advice": [] if self.profile is None else sentences(self.profile),
+            "reasons": None if self.reason is None else {name: self.count_reason(name) for name in REASONS[1:]},
             "seconds": round(self.seconds, 3),
             "warnings": self.warnings,
             **({} if self.annotators is None else {"annotators": self.annotators.summary(self.classes)}),

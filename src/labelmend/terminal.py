@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labelmend.records import GOING_ON, RoundRecord
+from labelmend.trust.reasons import NONE
 
-SELDOM = ("reviewed", "filled in", "could not be read")  # said only where there are such
-OUTSIDE = ("warm-up", "decide", "fine-tune", "map", "report")  # stages that belong to no round
+SELDOM = ("reviewed", "filled in", "could not be read", "fit no class")  # said only where there are such
+OUTSIDE = ("warm-up", "decide", "fine-tune", "profile", "map", "report")  # stages that belong to no round
 ANNOTATORS = 5  # that are shown
 LONGEST_NAME = 40  # characters of a class that are shown
 
@@ -94,19 +95,22 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     """The end of a run in plain words."""
     labelled = summary["labelled"]
     counts = [
-        ("estimated wrong labels", summary["estimated_wrong"], f"{summary['noise_rate']:.1%} of the labels"),
+        ("estimated wrong labels", summary["estimated_wrong"], _rate(summary)),
         ("corrected", summary["corrected"], f"{_share(summary['corrected'], labelled)} of the labels"),
         ("for review", summary["review"], "doubtful, look at these first"),
         ("reviewed", summary["reviewed"], "decided by a person"),
         ("kept", summary["kept"], ""),
         ("filled in", summary["filled"], "had no label"),
         ("could not be read", summary["unreadable"], _where_reasons(folder)),
+        ("fit no class", (summary.get("reasons") or {}).get(NONE, 0), "among those for review; not relabelled"),
     ]
     lines = [f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}", ""]
     lines += [
         f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name not in SELDOM
     ]
     lines += _trust_lines(summary)
+    if summary.get("kinds"):
+        lines += ["", f"kind of errors         {printable(summary['kinds'])}", *_advice(summary)]
     if summary["confused_pairs"]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
     if summary.get("annotators"):
@@ -158,6 +162,16 @@ def percent(share: dict[str, Any]) -> str:
         return "none to count"
     ends = "" if share["low"] is None else f" ({100 * share['low']:.1f} to {100 * share['high']:.1f})"
     return f"{100 * share['value']:.1f} %{ends}"
+
+
+def _rate(summary: dict[str, Any]) -> str:
+    profile = summary.get("profile")
+    ends = f", 95 % interval {profile['rate']['low']:.1%} to {profile['rate']['high']:.1%}" if profile else ""
+    return f"{summary['noise_rate']:.1%} of the labels{ends}"
+
+
+def _advice(summary: dict[str, Any]) -> list[str]:
+    return [f"  {printable(line)}" for line in summary["advice"]]
 
 
 def _report_line(folder: Path) -> list[str]:

@@ -204,3 +204,22 @@ def test_the_nearest_rival_by_hand():
     rival, margin = noise.nearest_rival(np.array([0, 0]), probabilities)
     assert rival.tolist() == [2, 1]
     np.testing.assert_allclose(margin, [0.1, -0.5])
+
+
+def test_a_mixture_plants_every_kind_at_its_own_rate_on_different_samples():
+    probabilities = random_probabilities(500, 10)
+    rates = {"random": 0.1, "confusing": 0.06, "patch": 0.12}
+    noisy = noise.mixture(DIGIT_LABELS, rates, probabilities, DIGITS, np.random.default_rng(0))
+    assert (noisy != DIGIT_LABELS).sum() == 50 + 30 + 60
+    confusing = noise.confusing(DIGIT_LABELS, 0.06, probabilities)
+    changed = confusing != DIGIT_LABELS
+    np.testing.assert_array_equal(noisy[changed], confusing[changed])
+
+
+@pytest.mark.parametrize("kind", ["random", "confusing", "patch"])
+def test_a_mixture_of_one_kind_plants_nothing_else(kind):
+    noisy = noise.mixture(DIGIT_LABELS, {kind: 0.2}, random_probabilities(500, 10), DIGITS, np.random.default_rng(0))
+    assert (noisy != DIGIT_LABELS).sum() == 100
+    assert (
+        noise.mixture(DIGIT_LABELS, {}, random_probabilities(500, 10), DIGITS, np.random.default_rng(0)) == DIGIT_LABELS
+    ).all()

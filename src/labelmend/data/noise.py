@@ -110,6 +110,24 @@ def patch(
     return noisy
 
 
+def mixture(
+    labels: ArrayLike,
+    rates: dict[str, float],
+    probabilities: NDArray[np.floating],
+    features: ArrayLike,
+    rng: np.random.Generator,
+) -> IntArray:
+    """`confusing`, then `patch`, then `random`, each at its own rate of all samples and on samples still untouched."""
+    labels = np.asarray(labels, dtype=np.int64)
+    noisy = confusing(labels, rates.get("confusing", 0.0), probabilities)
+    untouched = np.flatnonzero(noisy == labels)
+    rate = rates.get("patch", 0.0) * len(labels) / len(untouched)
+    noisy[untouched] = patch(labels[untouched], rate, np.asarray(features)[untouched], rng)
+    untouched = np.flatnonzero(noisy == labels)
+    wanted = min(round(rates.get("random", 0.0) * len(labels)), len(untouched))
+    return _flip_randomly(noisy, rng.choice(untouched, size=wanted, replace=False), probabilities.shape[1], rng)
+
+
 def forest_probabilities(features: ArrayLike, labels: ArrayLike, seed: int, n_trees: int = 200) -> NDArray[np.float64]:
     """Out-of-fold random-forest probabilities on the true labels (5 folds), the measure of confusion."""
     from sklearn.ensemble import RandomForestClassifier

@@ -4,6 +4,7 @@
       Number          one of the figures at the top
       Flow, Pair      which given labels became which, and the pairs that changed most: `classes.py`
       ClassNoise      how wrong the labels of a class are estimated to be: likewise
+      NoiseProfile    how many labels are wrong and of what kind the errors are: `trust/profile.py`
       Round           one round of the history
       MapContents     the samples on a plane
       Gallery         samples worth a look, and by what rule they were chosen: `samples.py`
@@ -32,6 +33,8 @@ from labelmend.report.samples import Describer, Gallery, galleries
 from labelmend.report.trust import TrustContents, trust_contents
 from labelmend.result import UNREADABLE, Correction
 from labelmend.trust.annotator_record import Annotators
+from labelmend.trust.profile import NoiseProfile
+from labelmend.trust.reasons import REASONS
 
 if TYPE_CHECKING:
     from labelmend.trust.selftest import SelfTest
@@ -86,6 +89,8 @@ class Contents:
     pairs: tuple[Pair, ...]
     noise: tuple[ClassNoise, ...]
     noise_rate: float
+    profile: NoiseProfile | None
+    reasons: tuple[tuple[str, int], ...]  # and how many samples have them
     rounds: tuple[Round, ...]
     map: MapContents | None
     galleries: tuple[Gallery, ...]
@@ -110,6 +115,8 @@ def make_contents(result: Correction, originals: Originals, selftest: SelfTest |
         pairs=pairs(result, describe),
         noise=class_noise(result, classes),
         noise_rate=result.noise_rate,
+        profile=result.profile,
+        reasons=() if result.reason is None else tuple((name, result.count_reason(name)) for name in REASONS[1:]),
         rounds=tuple(_round(record) for record in result.history),
         map=_map(result, originals, describe),
         galleries=galleries(result, describe),

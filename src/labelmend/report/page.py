@@ -9,6 +9,7 @@ from labelmend.report import class_sections, sections
 from labelmend.report.annotator_section import annotators
 from labelmend.report.contents import Contents
 from labelmend.report.map_section import map_data, map_section
+from labelmend.report.profile_section import profile
 from labelmend.report.round_section import rounds
 from labelmend.report.trust_section import trust_section
 
@@ -16,6 +17,7 @@ FOLDER = "labelmend.report"
 LINKS = {
     "summary": "Summary",
     "flow": "Changes",
+    "profile": "Kind of noise",
     "noise": "Noise",
     "map": "Map",
     "samples": "Samples",
@@ -31,6 +33,7 @@ def page(contents: Contents) -> str:
     title = f"Labels of {contents.name}" if contents.name else "What became of the labels"
     main = (
         class_sections.flow(contents),
+        profile(contents),
         class_sections.noise(contents),
         annotators(contents) or "",
         map_section(contents),

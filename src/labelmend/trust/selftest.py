@@ -187,7 +187,7 @@ class _Trial:
         problem = task.problem
         assert isinstance(problem.samples, VectorSamples)
         given, trusted = problem.given_labels.cpu().numpy(), problem.trusted.cpu().numpy()
-        kept = (plain.decision.status == KEPT).cpu().numpy()
+        kept = (plain.conclusions.decision.status == KEPT).cpu().numpy()
         may_change = plantable(given, trusted, kept, problem.n_classes)
         assert plain.posterior.witness is not None
         return cls(task, problem.samples.rows.cpu().numpy(), given, may_change, plain.posterior.witness.cpu().numpy())
