@@ -237,7 +237,7 @@ def test_trusted_rows_keep_their_label_with_certainty_one():
     given, wrong = plant(truth, 0.1)
     trusted = np.zeros(90, dtype=bool)
     trusted[wrong[:5]] = True
-    result = quick(X, given, trusted=trusted, outlier_share=0.0)
+    result = quick(X, given, trusted=trusted)
     np.testing.assert_array_equal(result.labels[trusted], given[trusted])
     assert set(result.status[trusted]) == {"kept"}
     np.testing.assert_array_equal(result.certainty[trusted], 1)

@@ -144,7 +144,7 @@ class RunConfig:
     examinations: int = _option(3, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
     outlier_share: float = _option(
-        0.02, "share of the samples, those that fit worst, that get no other label", minimum=0
+        0.0, "share of the samples, those that fit worst, that get no other label, such as 0.02", minimum=0
     )
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
     precision: float = _option(
@@ -210,7 +210,6 @@ PAPER: dict[str, Any] = {
     "gamma": 3.0,
     "scale_columns": False,
     "decide": "votes",
-    "outlier_share": 0.0,
     "lr_milestones": (1 / 3, 2 / 3),
     "tolerance": 1e-4,
 }

@@ -25,7 +25,7 @@ def result():
     strays = np.tile(centres.mean(axis=0), (6, 1)) + 0.1 * np.random.default_rng(0).normal(size=(6, 4))
     names = np.array(["cat", "dog", "owl"])
     labels = names[np.append(given, [0, 0, 1, 1, 2, 2])]
-    return labelmend.correct(np.append(features, strays, axis=0), labels, **QUICK)
+    return labelmend.correct(np.append(features, strays, axis=0), labels, **QUICK, outlier_share=0.02)
 
 
 def test_the_result_says_how_many_labels_are_wrong_and_why_samples_are_in_doubt(result):
@@ -54,7 +54,7 @@ def test_what_fits_no_class_keeps_its_label_for_review(result):
 def test_without_a_share_nothing_is_held_back():
     features, classes = blobs(60)
     given, _ = plant(classes, 0.2)
-    found = labelmend.correct(features, given, **QUICK, outlier_share=0.0)
+    found = labelmend.correct(features, given, **QUICK)
     assert found.count_reason(NONE) == 0
     with pytest.raises(ConfigError, match="outlier_share must be a probability, at most 1"):
         labelmend.correct(features, given, **QUICK, outlier_share=2.0)

@@ -102,6 +102,7 @@ def test_outliers_keep_their_label_for_review():
         torch.tensor([0.9, 0.8, 0.7, 0.6]),
         torch.tensor([0, 0, 0, 1]),
         torch.tensor([CORRECTED, CORRECTED, KEPT, FILLED]),
+        torch.tensor([0.1, 0.2, 0.7, 0.0]),
     )
     held = hold(decision, probabilities, given, np.array([True, False, True, True]))
     assert held.labels.tolist() == [0, 1, 1, 0]

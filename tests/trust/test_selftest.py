@@ -153,7 +153,7 @@ def test_the_command_prints_json_and_writes_a_file(table, capsys, tmp_path):
     assert printed["scores"][0]["kind"] == "random"
     assert json.loads((tmp_path / "test.json").read_text()) == printed
     assert cli.main([*words, *FAST]) == 2
-    assert "the file to write must not exist" in capsys.readouterr().err
+    assert "the target must not exist" in capsys.readouterr().err
 
 
 def test_the_command_writes_a_page(table, capsys, tmp_path):

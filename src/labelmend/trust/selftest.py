@@ -85,11 +85,12 @@ class SelfTest:
             "notes": list(self.notes),
         }
 
-    def report(self, path: str | Path, data: str | Path | None = None, force: bool = False) -> str:
+    def report(self, path: str | Path, data: str | Path | None = None, force: bool = False) -> Path:
         """Write the report of the plain run, with this as a section of it."""
         from labelmend.report.write import write_report
 
-        return write_report(self.result, Path(path), None, None if data is None else Path(data), force, self)
+        write_report(self.result, Path(path), None, None if data is None else Path(data), force, self)
+        return Path(path)
 
 
 def selftest(
