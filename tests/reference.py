@@ -215,3 +215,43 @@ def em_posterior(p, g, fixed, n_passes, prior_rows, floor):
                 counts[:, g[i]] += posterior[i]
         T = transition(counts)
     return posterior, T
+
+
+def annotator_confusions(posterior, triples, n_annotators, quality_prior, confusion_prior, prior_rows, floor):
+    """T_a[c, l] of everyone: the common confusion, bent to the accuracy of a by the odds of an error, in each row."""
+    n_classes = posterior.shape[1]
+    counts = np.zeros((n_annotators, n_classes, n_classes))
+    for sample, a, said in triples:
+        counts[a, :, said] += posterior[sample]
+    common = smoothed_transition(counts.sum(axis=0), prior_rows, floor)
+    out = np.zeros_like(counts)
+    for a in range(n_annotators):
+        labels = counts[a].sum()
+        wrong = labels - np.trace(counts[a])
+        usual = (sum(counts[a, c].sum() * (1 - common[c, c]) for c in range(n_classes)) + floor) / (labels + floor)
+        rate = (wrong + quality_prior * usual) / (labels + quality_prior)
+        factor = (rate / (1 - rate)) / (usual / (1 - usual))
+        for c in range(n_classes):
+            error = 1 - common[c, c]
+            bent = factor * error / (1 - error + factor * error)
+            prior = np.array([1 - bent if s == c else common[c, s] * bent / error for s in range(n_classes)])
+            row = counts[a, c] + confusion_prior * prior + floor
+            out[a, c] = row / row.sum()
+    return out
+
+
+def smoothed_transition(counts, prior_rows, floor):
+    n_classes = len(counts)
+    noise = 1 - np.trace(counts) / max(counts.sum(), 1)
+    common = np.full((n_classes, n_classes), noise / (n_classes - 1))
+    np.fill_diagonal(common, 1 - noise)
+    T = counts + prior_rows * common + floor
+    return T / T.sum(axis=1, keepdims=True)
+
+
+def annotated_posterior(p, T, triples):
+    """p(c | x) times T_a[c, said] for everyone who said something of x, one sample at a time."""
+    out = p.copy()
+    for sample, a, said in triples:
+        out[sample] = out[sample] * T[a, :, said]
+    return out / out.sum(axis=1, keepdims=True)

@@ -381,7 +381,7 @@ def test_rounds_and_stages_are_reported_as_they_happen():
     assert [record for record, _ in rounds] == result.history
     assert [index for _, index in rounds] == [1, 2]
     one_round = ["embed", "split", "branches", "graphs", "propagate", "vote", "train"]
-    assert stages == ["warm-up", *one_round, *one_round, "decide", "map"]
+    assert stages == ["warm-up", *one_round, *one_round, "decide", "profile", "map"]
     assert set(result.history[0].seconds) == set(one_round)
 
 

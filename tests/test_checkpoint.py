@@ -151,7 +151,7 @@ def test_after_the_last_round_only_the_decision_is_left(folder):
     first = resume(on_vectors, folder)
     stages = []
     again = resume(on_vectors, folder, progress=stages.append)
-    assert stages == [f"going on after round {ROUNDS} of {ROUNDS}", "decide", "map"]
+    assert stages == [f"going on after round {ROUNDS} of {ROUNDS}", "decide", "profile", "map"]
     assert_same(again, first)
     assert again.seconds > sum(sum(record.seconds.values()) for record in again.history)
 

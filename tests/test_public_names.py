@@ -20,8 +20,10 @@ def test_the_public_names_are_these():
         "__version__",
         "correct",
         "correct_images",
+        "labels_by_annotator",
         "load",
         "read_decisions",
+        "selftest",
     ]
     assert dir(labelmend) == sorted(labelmend.__all__)
 

@@ -74,8 +74,14 @@ def array_of(values, dtype=object):
 
 def test_the_folder_holds_the_files_of_the_docstring_and_no_others(saved):
     told = set(re.findall(r"^    (\w+\.\w+)", run_folder.__doc__, re.MULTILINE)) | {"model.json"}
-    told.remove("unreadable.csv")  # there are no pictures here
-    told -= {"report.html", "review.sqlite", "reviewed.npz", "labels_before_review.csv"}  # those come later
+    told -= {"unreadable.csv", "annotators.npz"}  # there are no pictures here, nor names of annotators
+    told -= {
+        "report.html",
+        "review.sqlite",
+        "reviewed.npz",
+        "labels_before_review.csv",
+        "audit.json",
+    }  # those come later
     assert {path.name for path in saved.iterdir()} == told
 
 
@@ -215,10 +221,11 @@ def test_a_thousand_classes_come_back(tmp_path):
         corrected_codes=codes,
         ids=np.arange(n),
         neighbors=np.zeros((n, 3), dtype=np.int32),
+        given_confidence=generator.random(n, dtype=np.float32),
         model=dataclasses.replace(tiny_result().model, net=MLP(4, 8, 1000), classes=classes),
     )
     after = labelmend.load(before.save(tmp_path / "run"))
-    for field in ("labels", "runner_up", "confidence", "transition", "classes"):
+    for field in ("labels", "runner_up", "confidence", "given_confidence", "transition", "classes"):
         np.testing.assert_array_equal(getattr(after, field), getattr(before, field), strict=True)
     assert after.model.predict_proba(labelled_blobs()[0]).shape == (60, 1000)
 

@@ -289,3 +289,26 @@ def test_seconds_in_words(seconds, words):
 @pytest.mark.parametrize(("n_bytes", "words"), [(5 * 2**20, "5 MiB"), (2**30, "1.0 GiB"), (2.5 * 2**30, "2.5 GiB")])
 def test_size_in_words(n_bytes, words):
     assert size_in_words(n_bytes) == words
+
+
+AUDIT = {
+    "planted": 200,
+    "found": {"value": 0.9, "low": 0.85, "high": 0.934, "count": 200},
+    "mended": {"value": 0.8, "low": 0.74, "high": 0.85, "count": 200},
+    "broken": {"value": 0.01, "low": 0.0, "high": 0.02, "count": 9000},
+    "calibration_error_before": 0.051,
+    "calibration_error": 0.0123,
+    "temperature": 1.5,
+}
+
+
+def test_the_summary_says_what_it_expects_to_have_broken_and_what_an_audit_showed():
+    points = [{"reviewed": 0, "left": 120.4}, {"reviewed": 200, "left": 31.0}]
+    lines = summary_lines({**SUMMARY, "expected_broken": 12.4, "audit": AUDIT, "review_gain": points}, None)
+    assert "good labels broken            12  of 1,900 changed labels, as the run expects" in lines
+    assert "audit: 200 errors planted, and taken out again (95 % intervals)" in lines
+    assert "  found               90.0 % (85.0 to 93.4)" in lines
+    assert "  calibration error   0.051 before, 0.012 now; temperature 1.50" in lines
+    assert "wrong labels left after a look at 200 samples: 120 -> 31 expected" in lines
+    few = summary_lines({**SUMMARY, "audit": {**AUDIT, "temperature": None}}, None)
+    assert "  calibration error   0.051 before, 0.012 now; too few to calibrate confidence" in few

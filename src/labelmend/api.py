@@ -30,18 +30,27 @@ from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel
 from labelmend.nets.mlp import MLP
 from labelmend.repeat import call_text
-from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap
+from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
 from labelmend.run_folder import versions
 from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
+from labelmend.trust.annotator_record import Annotators, describe
+from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
+from labelmend.trust.audit import finish_audit, plan_audit
+from labelmend.trust.audit_record import Audit
+from labelmend.trust.conclude import Conclusions, conclude
+from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
+from labelmend.trust.reasons import REASON_TYPE, REASONS
+from labelmend.witnesses import final_decision
 
 
 def correct(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
+    annotators: Any = None,
     trusted: Any = None,
     ids: Any = None,
     missing: Any = None,
@@ -58,6 +67,11 @@ def correct(
 
     X: rows by columns, dense (numpy, pandas, polars, torch, nested lists) or scipy sparse.
     y: one label per row, of any type; None, NaN and pandas.NA are missing labels, and so is the value `missing`.
+    annotators: who gave the labels. One name per row; or, where several people labelled a row, a table with a row for
+        each row of X and a column for each annotator, missing where someone said nothing: a pandas or polars
+        DataFrame, a dict {name: labels}, or a two-dimensional array. With a table, y may be left out: the given labels
+        are then the consensus of the annotators, weighted by how good each of them is; with y they are y, and the table
+        decides about them. `labels_by_annotator` makes the table from triples. See `annotators` in the result.
     trusted: marks rows whose label is certain; it is kept, and helps the others.
     ids: names of the rows for the run folder; their positions by default.
     net: builds another net than the default, from (number of inputs, number of classes).
@@ -65,12 +79,12 @@ def correct(
     checkpoints: folder in which the run is kept between rounds; the same call goes on from there, whatever ended it.
         checkpoint_every: seconds between two of them; 0: after every round.
     time_limit: seconds, or "10m": no round begins that would probably end later; the decision comes on top.
-    parameters: any field of `RunConfig`, such as seed=1, n_rounds=10, review_below=0.8.
+    parameters: any field of `RunConfig`, such as seed=1, n_rounds=10, review_below=0.8, audit=0.02 (`result.audit`).
     """
     began = time.perf_counter()
     limit = read_limit(time_limit)
     config = make_config(preset, **parameters)
-    matrix, labels, certain = read(X, y, trusted, missing)
+    matrix, labels, certain = read(X, y, trusted, missing, annotators)
     names = read_ids(ids, len(labels.codes))
     task = vector_task(matrix, labels, certain, config, net)
     notes = notice(labels, task.duplicates, config)
@@ -79,8 +93,8 @@ def correct(
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
-    named = {"trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net, **parameters}
-    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, named))
+    named = {"annotators": annotators, "trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net}
+    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, {**named, **parameters}))
 
 
 @dataclass(frozen=True)
@@ -102,10 +116,11 @@ class Task:
 class Solution:
     state: RoundState
     posterior: Posterior
-    decision: Decision
+    conclusions: Conclusions
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
     map: SampleMap | None = None
+    audit: Audit | None = None
 
 
 def vector_task(
@@ -124,7 +139,7 @@ def vector_task(
         config,
         lambda trained: VectorModel(trained, scaler, labels.classes, device),
         conflicting_duplicates(matrix, labels.codes),
-        fingerprint(matrix, labels.codes),
+        fingerprint(matrix, labels),
     )
 
 
@@ -132,8 +147,10 @@ def make_problem(samples: Samples, labels: Labels, trusted: NDArray[np.bool_], c
     if config.fine_tune_passes and not trusted.any():
         raise ConfigError("fine_tune_passes needs trusted samples to learn from. Got none; mark some with trusted=.")
     device = samples.device
-    codes, certain = torch.from_numpy(labels.codes).to(device), torch.from_numpy(trusted).to(device)
-    return Problem(samples, codes, certain, len(labels.classes))
+    said = labels.annotations
+    given = labels.codes if said is None or said.consensus is None else said.consensus
+    codes, certain = torch.from_numpy(given).to(device), torch.from_numpy(trusted).to(device)
+    return Problem(samples, codes, certain, len(labels.classes), opinions_of(labels, device))
 
 
 def solve(
@@ -149,15 +166,24 @@ def solve(
     checkpoints = checkpoints or NoCheckpoints()
     tell, listen = progress or (lambda _: None), callback or (lambda _record, _state: None)
     device = problem.samples.device
+    plan = plan_audit(problem, config.audit, config.seed) if config.audit else None
+    asked, audit = problem if plan is None else plan.problem, None
     with seeded(config.seed, device), fast_arithmetic(device):
-        state, found, decision = run(problem, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+        state, found, decision = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+        if plan is not None:
+            found, audit = finish_audit(plan, found)
+            decision = final_decision(found.probabilities, state, problem, config)
+        tell("profile")
+        concluded = conclude(
+            state, problem, found, decision, 0.0 if config.budget else config.outlier_share, config.seed
+        )
     notes = list(checkpoints.notes)
-    drawn = _draw(state, problem, decision, config.seed, tell, notes)
+    drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, decision, checkpoints.seconds, notes, drawn)
+    return Solution(state, found, concluded, checkpoints.seconds, notes, drawn, audit)
 
 
 def _draw(
@@ -183,7 +209,7 @@ def assemble(
     unreadable: dict[str, str] | None = None,
 ) -> Correction:
     """The result for all samples of `labels`; `rows` are those the problem held, if it did not hold all."""
-    state, decision = solution.state, solution.decision
+    state, decision = solution.state, solution.conclusions.decision
     assert state.vote is not None
     assert state.neighbors is not None
     n = len(labels.codes)
@@ -191,6 +217,7 @@ def assemble(
     codes = _spread(_numpy(decision.labels), rows, labels.codes)
     runner_up = _spread(_numpy(decision.runner_up), rows, np.full(n, -1))
     neighbors = _numpy(state.neighbors)
+    concluded = solution.conclusions
     return Correction(
         labels=labels.decode(codes),
         status=_spread(np.array(STATUS_NAMES)[_numpy(decision.status)], rows, np.full(n, UNREADABLE, STATUS_TYPE)),
@@ -215,21 +242,46 @@ def assemble(
         unreadable=unreadable or {},
         map=None if solution.map is None else SampleMap(rows[solution.map.indices], solution.map.positions),
         versions=versions(),
+        annotators=_annotators(solution.posterior, labels, rows),
+        given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
+        audit=solution.audit,
+        profile=concluded.profile.named([plain_value(name) for name in labels.classes]),
+        reason=_spread(np.array(REASONS, REASON_TYPE)[concluded.reasons], rows, np.full(n, "", REASON_TYPE)),
+        misfit=_spread(concluded.misfit, rows, np.zeros(n, np.float32)),
     )
 
 
-def read(X: Any, y: Any, trusted: Any, missing: Any) -> tuple[Any, Labels, NDArray[np.bool_]]:
+def _annotators(found: Posterior, labels: Labels, rows: NDArray[np.int64]) -> Annotators | None:
+    if labels.annotations is None:
+        return None
+    assert isinstance(found, AnnotatedPosterior)
+    return describe(labels.annotations, rows, _numpy(found.probabilities), _numpy(found.confusion), QUALITY_PRIOR)
+
+
+def read(X: Any, y: Any, trusted: Any, missing: Any, annotators: Any = None) -> tuple[Any, Labels, NDArray[np.bool_]]:
     """All checks of the data, before any work."""
+    if y is None and annotators is None:
+        raise DataError("there must be labels: y, or a table of them as annotators. Got neither.")
     matrix = read_features(X)
-    labels = read_labels(y, missing)
+    labels = read_labels(y, missing) if annotators is None else read_annotated(y, annotators, missing)
     if len(labels.codes) != matrix.shape[0]:
         raise DataError(
             "features and labels must have the same length. "
             f"Got {matrix.shape[0]} rows and {len(labels.codes)} labels instead."
         )
     check_features(matrix)
+    return matrix, *checked_labels(labels, trusted)
+
+
+def checked_labels(labels: Labels, trusted: Any) -> tuple[Labels, NDArray[np.bool_]]:
+    """The labels, with their consensus where several people gave them, and which of them are certain."""
+    if labels.annotations is None:
+        check_classes(labels)
+        return labels, read_trusted(trusted, labels)
+    certain = read_trusted(trusted, settled(labels))
+    labels = with_consensus(labels, certain)
     check_classes(labels)
-    return matrix, labels, read_trusted(trusted, labels)
+    return labels, certain
 
 
 def read_trusted(trusted: Any, labels: Labels) -> NDArray[np.bool_]:
@@ -308,12 +360,14 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def fingerprint(matrix: Any, codes: NDArray[np.int64]) -> str:
-    """SHA-256 of features and labels: tells whether a run belongs to these data."""
+def fingerprint(matrix: Any, labels: Labels) -> str:
+    """SHA-256 of features, labels and who gave them: tells whether a run belongs to these data."""
     digest = hashlib.sha256()
     parts = (matrix.data, matrix.indices, matrix.indptr) if scipy.sparse.issparse(matrix) else (matrix,)
-    for part in (*parts, codes):
+    for part in (*parts, labels.codes):
         digest.update(np.ascontiguousarray(part).data)
+    if labels.annotations is not None:
+        digest.update(labels.annotations.digest().encode())
     return digest.hexdigest()
 
 

@@ -76,6 +76,7 @@ class Subject:
             "classes": problem.n_classes,
             "given labels": _digest(problem.given_labels),
             "trusted marks": _digest(problem.trusted),
+            "annotators": None if problem.opinions is None else _digest(problem.opinions.entries()),
             "fingerprint": fingerprint,
         }
         parameters = json.loads(json.dumps({**dataclasses.asdict(config), "device": device.type}))
@@ -85,7 +86,7 @@ class Subject:
 
     def differences(self, data: dict[str, Any], parameters: dict[str, Any], glimpse: Tensor) -> list[str]:
         """In words; parameters only where the data are the same, because they follow the data."""
-        changed = [name for name in self.data if self.data[name] != data[name]]
+        changed = [name for name in self.data if self.data[name] != data.get(name)]
         if numbers := [f"{name} ({self.data[name]}, were {data[name]})" for name in COUNTS if name in changed]:
             return numbers
         if changed or not _close(self.glimpse, glimpse):

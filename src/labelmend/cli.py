@@ -35,6 +35,8 @@ examples:
       correct its labels
   labelmend correct photos/ --out run/
       correct pictures in class folders
+  labelmend selftest table.csv --labels species
+      plant known errors into it, and see how many are found and mended
   labelmend report run/
       see what happened, on one page
   labelmend review run/
@@ -51,7 +53,8 @@ CORRECT = """\
 Correct the labels of a table of feature vectors, or of pictures.
 
 In a .csv or .parquet table every column is a feature and must hold numbers,
-except the label column and those named with --id, --trusted and --ignore.
+except the label column and those named with --id, --trusted, --annotator,
+--annotator-columns and --ignore.
 An .npz holds an array of features (X) and one of labels; for an .npy the
 labels are another .npy, or one of its columns by number. An empty label is a
 missing one and gets filled in.
@@ -78,12 +81,32 @@ examples:
   labelmend correct table.csv --labels species --id name --out run/
   labelmend correct table.csv --labels species --trusted checked --out run/
   labelmend correct table.csv --labels species --trusted-from run/ --out run2/
+  labelmend correct table.csv --labels species --annotator by --out run/
+  labelmend correct table.csv --annotator-columns ann,ben,cid --out run/
   labelmend correct data.npz --labels y --missing -1 --out run/
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
   labelmend correct photos/ --out run/
   labelmend correct photos.csv --labels species --mode train --out run/
   labelmend correct photos/ --out run/ --time-limit 2h
+  labelmend correct table.csv --labels species --audit 0.02 --out run/
+  labelmend correct table.csv --labels species --precision 0.98 --out run/
+  labelmend correct table.csv --labels species --budget 200 --out run/
   labelmend correct --resume run/
+"""
+SELFTEST = """\
+Plant known errors into your own data, and see what becomes of them.
+
+A plain run says which samples look clean. Some of them get a wrong label:
+  random     any other class
+  confusing  the samples nearest to another class get that one
+  patch      whole neighbourhoods get the class nearest to them
+  mixed      a third of each
+Then labelmend, a k-NN vote and confident learning (cleanlab, if installed)
+are run on the same labels: how many planted errors each found and mended, and
+how many good labels it broke. The data are only read.
+
+It takes 1 + kinds x repetitions runs. For one small share of planted errors
+inside a run, see `labelmend correct --audit`.
 """
 REPORT = """\
 Write one HTML file about a run: what changed, how wrong the labels of each
@@ -203,6 +226,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_demo(verbs)
     _add_correct(verbs)
+    _add_selftest(verbs)
     _add_report(verbs)
     _add_review(verbs)
     _add_apply(verbs)
@@ -255,6 +279,12 @@ def _add_data_options(group: Any) -> None:
         metavar="RUN",
         type=Path,
         help="trust what a person decided in the review of this run; samples are matched by their ids",
+    )
+    group.add_argument("--annotator", metavar="COLUMN", help="column that says who gave the label")
+    group.add_argument(
+        "--annotator-columns",
+        metavar="A,B,...",
+        help="columns that hold the labels of each annotator; --labels may then be left out: it is their consensus",
     )
     group.set_defaults(trusted_until=None)  # the last decision that counts, noted for --resume
     group.add_argument("--ignore", metavar="COLUMN", action="append", default=[], help="leave a column out; repeatable")
@@ -310,6 +340,36 @@ def _add_output_options(group: Any) -> None:
     group.add_argument("--dry-run", action="store_true", help="check the data, estimate memory and time; no more")
     group.add_argument("--json", action="store_true", help="print the summary as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress, only the summary")
+
+
+def _add_selftest(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "selftest",
+        help="plant known errors into your data; how many are found, mended, and good labels broken",
+        usage="labelmend selftest DATA [--labels COLUMN] [option ...]",
+        description=SELFTEST,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    group = verb.add_argument_group("the test")
+    group.add_argument("--kinds", nargs="+", metavar="KIND", help="of the above (default the first three)")
+    group.add_argument(
+        "--share", type=float, default=0.05, metavar="X", help="share of labels that get an error (default 0.05)"
+    )
+    group.add_argument("--repeats", type=int, default=3, metavar="N", help="repetitions of each kind (default 3)")
+    group.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write it: .json, or .html as a section of the plain run's report",
+    )
+    group.add_argument("--force", action="store_true", help="replace FILE if there is one")
+    group.add_argument("--json", action="store_true", help="print the figures as JSON")
+    group.add_argument("--quiet", action="store_true", help="no progress, only the figures")
+    _add_data_options(verb.add_argument_group("data"))
+    _add_picture_options(verb.add_argument_group("pictures, which are embedded"))
+    add_parameters(verb)
+    verb.set_defaults(run=run_selftest, verb=verb)
 
 
 def _add_report(verbs: Any) -> None:
@@ -450,6 +510,15 @@ def chosen_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     """The parameters that were named on the command line."""
     named = {entry.name: getattr(arguments, entry.name) for entry in dataclasses.fields(RunConfig)}
     return {name: tuple(v) if isinstance(v, list) else v for name, v in named.items() if v is not None}
+
+
+def run_selftest(arguments: argparse.Namespace) -> int:
+    if arguments.data is None:
+        arguments.verb.error("the following arguments are required: DATA")
+    from labelmend.trust.selftest_command import selftest_command
+
+    selftest_command(arguments, chosen_parameters(arguments))
+    return OK
 
 
 def run_demo(arguments: argparse.Namespace) -> int:

@@ -143,7 +143,19 @@ class RunConfig:
     held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
     examinations: int = _option(3, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
+    outlier_share: float = _option(
+        0.0, "share of the samples, those that fit worst, that get no other label, such as 0.02", minimum=0
+    )
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
+    precision: float = _option(
+        0.0, "change only what is expected to be right in this share of the changes; the rest is for review", minimum=0
+    )
+    budget: int = _option(
+        0, "samples a person will look at: so many are for review, those that help most; 0: by review_below", minimum=0
+    )
+    audit: float = _option(
+        0.0, "share of labels to plant errors in and restore, to measure what the run finds; 0: none", minimum=0
+    )
 
     def __post_init__(self) -> None:
         for entry in dataclasses.fields(self):
@@ -160,8 +172,11 @@ class RunConfig:
             raise ConfigError(f"average_decay must be below 1. Got {self.average_decay!r} instead.")
         if self.consistency and self.average_decay == 0:
             raise ConfigError("consistency needs an averaged net to ask: set average_decay above 0. Got 0 instead.")
-        if self.review_below > 1:
-            raise ConfigError(f"review_below must be a probability, at most 1. Got {self.review_below!r} instead.")
+        for name in ("review_below", "precision", "outlier_share"):
+            if getattr(self, name) > 1:
+                raise ConfigError(f"{name} must be a probability, at most 1. Got {getattr(self, name)!r} instead.")
+        if self.audit > 0.5:
+            raise ConfigError(f"audit must be a share of the labels, at most 0.5. Got {self.audit!r} instead.")
         if self.alpha is not None and not 0 < self.alpha < 1:
             raise ConfigError(f"alpha must be between 0 and 1, both excluded. Got {self.alpha!r} instead.")
         if not 0 <= self.low_percentile < self.high_percentile <= 1:

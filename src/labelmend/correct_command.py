@@ -12,6 +12,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,12 @@ from typing import Any
 from labelmend import api
 from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import follow, make_config
-from labelmend.data.load import Table, drop_bad_rows, load_table
+from labelmend.data.load import AnnotatorColumns, Table, drop_bad_rows, load_table
 from labelmend.data.picture_set import Pictures
 from labelmend.data.pictures import find_pictures, holds_pictures
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.estimate import estimate
-from labelmend.image_plan import plan
+from labelmend.image_plan import annotator_facts, plan
 from labelmend.images import choose, correct_images
 from labelmend.job import Job, read_job, refuse_unfinished, running
 from labelmend.repeat import command_text
@@ -32,7 +33,7 @@ from labelmend.report.write import with_report
 from labelmend.result import Correction
 from labelmend.review.trusted import Decided, merge_decided, read_decided
 from labelmend.run_folder import CONFIG, load, refuse_existing
-from labelmend.source import picture_source, table_source
+from labelmend.source import Source, picture_source, table_source
 from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
 from labelmend.time_limit import TimeLimit, read_limit
 
@@ -41,7 +42,7 @@ FOR_VECTORS = ("ignore", "features", "drop_bad_rows")
 FOR_PICTURES = ("mode", "backbone", "size", "cache")
 PATHS = ("data", "cache", "trusted_from")
 KEPT_OPTIONS = (
-    *("data", "labels", "id", "trusted", "missing", *FOR_VECTORS, *FOR_PICTURES),
+    *("data", "labels", "id", "trusted", "annotator", "annotator_columns", "missing", *FOR_VECTORS, *FOR_PICTURES),
     *("force", "time_limit", "checkpoint_every", "trusted_from", "trusted_until"),
 )  # what a run needs to be given again, besides its parameters
 WITH_RESUME = ("time_limit", "checkpoint_every", "quiet", "json")
@@ -80,8 +81,7 @@ def _resume(arguments: argparse.Namespace) -> None:
 
 
 def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
-    other = (arguments.labels, arguments.id, arguments.trusted, arguments.features, *arguments.ignore)
-    prepare = _pictures if holds_pictures(arguments.data, other) else _table
+    prepare = _pictures if is_pictures(arguments) else _table
     correct = prepare(arguments, parameters)
     if correct is None:
         return
@@ -99,63 +99,117 @@ def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeL
     _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 
-def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
-    """What is left to do once the data are read: nothing after a dry run."""
+@dataclass(frozen=True)
+class TableInput:
+    table: Table
+    missing: Any
+    source: Source
+
+
+@dataclass(frozen=True)
+class PictureInput:
+    pictures: Pictures
+    missing: Any
+    source: Source
+    named: Parameters  # how pictures are to be read, as far as it was said
+
+
+def is_pictures(arguments: argparse.Namespace) -> bool:
+    other = (arguments.labels, arguments.id, arguments.trusted, arguments.features, *arguments.ignore)
+    return holds_pictures(arguments.data, other)
+
+
+def read_table(arguments: argparse.Namespace, parameters: Parameters) -> TableInput:
+    """The table that the options describe."""
     _refuse(arguments, FOR_PICTURES, "pictures", f"{arguments.data} holds no pictures")
     make_config(**parameters)  # a wrong parameter is told before the data are read
     if not arguments.data.exists():
         raise DataError(f"there must be a file or folder {arguments.data}. There is none; check the path.")
-    if arguments.labels is None:
-        raise ConfigError("correct needs --labels COLUMN, the label column of the table.")
-    how_read = arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore
+    said = _annotators(arguments)
+    if arguments.labels is None and not isinstance(said, tuple):
+        command = arguments.verb.prog.split()[-1]
+        raise ConfigError(f"{command} needs --labels COLUMN, the label column of the table.")
+    how_read = arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore, said
     table = load_table(arguments.data, *how_read)
     if arguments.drop_bad_rows:
         table = drop_bad_rows(table)
     if (decided := _decided(arguments)) is not None:
         labels, trusted, notes = merge_decided(decided, table.ids, table.labels, table.trusted)
         table = dataclasses.replace(table, labels=labels, trusted=trusted, notes=[*table.notes, *notes])
-    missing = _missing(arguments, table.labels, table.notes)
+    missing = _missing(arguments, _all_labels(table.labels, table.annotators), table.notes)
+    source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
+    return TableInput(table, missing, source)
+
+
+def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
+    """What is left to do once the data are read: nothing after a dry run."""
+    given = read_table(arguments, parameters)
+    table, missing = given.table, given.missing
     if arguments.dry_run:
         _dry_run(table, missing, parameters, arguments.json)
         return None
-    source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
 
     def correct(**how: Any) -> Correction:
-        result = api.correct(
-            table.features, table.labels, trusted=table.trusted, ids=table.ids, missing=missing, **how, **parameters
-        )
-        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=source)
+        known = {"annotators": table.annotators, "trusted": table.trusted, "ids": table.ids, "missing": missing}
+        result = api.correct(table.features, table.labels, **known, **how, **parameters)
+        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=given.source)
 
     return correct
+
+
+def read_pictures(arguments: argparse.Namespace, parameters: Parameters) -> PictureInput:
+    """The pictures that the options describe."""
+    _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
+    choose(arguments.mode or "auto", **parameters)  # likewise
+    how_read = arguments.labels, arguments.id, arguments.trusted, _annotators(arguments)
+    pictures = find_pictures(arguments.data, *how_read)
+    if (decided := _decided(arguments)) is not None:
+        labels, trusted, notes = merge_decided(decided, pictures.ids, pictures.given, pictures.trusted)
+        pictures = dataclasses.replace(pictures, given=list(labels), trusted=trusted, notes=[*pictures.notes, *notes])
+    missing = _missing(arguments, _all_labels(pictures.given, pictures.annotators), pictures.notes)
+    named = {name: getattr(arguments, name) for name in FOR_PICTURES if getattr(arguments, name) is not None}
+    source = picture_source(arguments.data, *how_read)
+    return PictureInput(pictures, missing, dataclasses.replace(source, missing=arguments.missing), named)
 
 
 def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
     """The same for pictures."""
-    _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
-    choose(arguments.mode or "auto", **parameters)  # likewise
-    pictures = find_pictures(arguments.data, arguments.labels, arguments.id, arguments.trusted)
-    if (decided := _decided(arguments)) is not None:
-        labels, trusted, notes = merge_decided(decided, pictures.ids, pictures.given, pictures.trusted)
-        pictures = dataclasses.replace(pictures, given=list(labels), trusted=trusted, notes=[*pictures.notes, *notes])
-    missing = _missing(arguments, pictures.given, pictures.notes)
-    named = {name: getattr(arguments, name) for name in FOR_PICTURES if getattr(arguments, name) is not None}
+    given = read_pictures(arguments, parameters)
     if arguments.dry_run:
-        _dry_run_pictures(pictures, missing, named, parameters, arguments.json)
+        _dry_run_pictures(given.pictures, given.missing, given.named, parameters, arguments.json)
         return None
-    source = picture_source(arguments.data, arguments.labels, arguments.id, arguments.trusted)
-    source = dataclasses.replace(source, missing=arguments.missing)
 
     def correct(**how: Any) -> Correction:
-        result = correct_images(pictures, missing=missing, **named, **how, **parameters)
-        return dataclasses.replace(result, source=source)
+        result = correct_images(given.pictures, missing=given.missing, **given.named, **how, **parameters)
+        return dataclasses.replace(result, source=given.source)
 
     return correct
+
+
+def _annotators(arguments: argparse.Namespace) -> AnnotatorColumns:
+    """The column of --annotator, or those of --annotator-columns."""
+    if arguments.annotator is not None and arguments.annotator_columns is not None:
+        raise ConfigError("--annotator says who gave the one label, --annotator-columns hold several. Use one of them.")
+    if arguments.annotator_columns is None:
+        return arguments.annotator  # type: ignore[no-any-return]
+    names = tuple(name.strip() for name in arguments.annotator_columns.split(",") if name.strip())
+    if not names:
+        raise ConfigError("--annotator-columns must name columns, such as ann,ben,cid. Got none.")
+    return names
+
+
+def _all_labels(labels: Any, annotators: Any) -> list[Any]:
+    """Every label there is, to find how a value is spelled."""
+    columns = annotators.values() if isinstance(annotators, dict) else ()
+    return [value for column in (labels, *columns) if column is not None for value in column]
 
 
 def _decided(arguments: argparse.Namespace) -> Decided | None:
     """What a person decided in another run. A run that goes on takes no more than it began with."""
     if arguments.trusted_from is None:
         return None
+    if arguments.annotator_columns is not None and arguments.labels is None:
+        raise ConfigError("--trusted-from changes labels in use. With --annotator-columns it needs --labels COLUMN.")
     decided = read_decided(arguments.trusted_from, arguments.trusted_until)
     arguments.trusted_until = decided.until
     return decided
@@ -179,7 +233,7 @@ def _print_result(result: Correction, folder: Path, as_json: bool) -> None:
 
 
 def _dry_run(table: Table, missing: Any, parameters: Parameters, as_json: bool) -> None:
-    matrix, labels, trusted = api.read(table.features, table.labels, table.trusted, missing)
+    matrix, labels, trusted = api.read(table.features, table.labels, table.trusted, missing, table.annotators)
     config = follow(make_config(**parameters), len(labels.codes), len(labels.classes))
     api.choose_device(config.device)
     cost = estimate(config, matrix.shape[0], matrix.shape[1], len(labels.classes))
@@ -189,6 +243,7 @@ def _dry_run(table: Table, missing: Any, parameters: Parameters, as_json: bool) 
         "classes": len(labels.classes),
         "missing_labels": int((labels.codes < 0).sum()),
         "trusted": int(trusted.sum()),
+        **annotator_facts(labels),
         "estimated_bytes": round(cost.n_bytes),
         "estimated_seconds": round(cost.seconds, 1),
         "parameters": dataclasses.asdict(config),

@@ -15,7 +15,8 @@ Knows class probabilities and given labels; does not know nets or graphs but by 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -39,6 +40,9 @@ class Posterior:
     probabilities: Tensor  # (n, C)
     transition: Tensor  # (C, C) P(given | true)
     noise_rate: float
+    witness: Tensor | None = None  # (n, C) p(c | x) it came from, as sharp as it was used
+    # The same from other given labels, T and sharpness estimated anew; None: labels of several annotators
+    again: Callable[[Tensor], Posterior] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Decision:
     confidence: Tensor  # (n,) its probability
     runner_up: Tensor  # (n,) second class
     status: Tensor  # (n,) KEPT, CORRECTED, REVIEW or FILLED
+    given_confidence: Tensor  # (n,) probability of the given label; 0 where there is none
 
 
 def as_distribution(witness: Tensor) -> Tensor:
@@ -91,7 +96,8 @@ def calibrated_posterior(witness: Tensor, error: float, given: Tensor, fixed: Te
         found = posterior(weighted_product([witness], [middle]), given, fixed, n_passes=EM_PASSES // 2)
         expected = 1 - float(found.probabilities.gather(1, says).double().mean())
         low, high = (middle, high) if expected > error else (low, middle)
-    return posterior(weighted_product([witness], [math.sqrt(low * high)]), given, fixed)
+    found = posterior(weighted_product([witness], [math.sqrt(low * high)]), given, fixed)
+    return replace(found, again=lambda other: calibrated_posterior(witness, error, other, fixed))
 
 
 def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_PASSES) -> Posterior:
@@ -102,7 +108,7 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
     counts = torch.zeros(n_classes, n_classes, dtype=torch.float64, device=given.device)
     start = torch.where(fixed, given, witness.argmax(dim=1))
     counts.index_put_((start[labelled], given[labelled]), counts.new_ones(()), accumulate=True)
-    transition = _transition(counts)
+    transition = transition_of(counts)
     probabilities = torch.empty_like(witness)
     for _ in range(n_passes):
         counts_by_given = torch.zeros_like(counts)
@@ -112,10 +118,10 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
             probabilities[rows] = found
             known = labelled[rows]
             counts_by_given.index_add_(0, given[rows][known], found[known].to(counts.dtype))
-        transition = _transition(counts_by_given.T)
+        transition = transition_of(counts_by_given.T)
     agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]
     noise_rate = 1 - float(agree.double().mean()) if len(agree) else 0.0
-    return Posterior(probabilities, transition, noise_rate)
+    return Posterior(probabilities, transition, noise_rate, witness, lambda other: posterior(witness, other, fixed))
 
 
 def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Tensor, review_below: float) -> Decision:
@@ -127,7 +133,8 @@ def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Ten
     status = torch.where(labels == given, KEPT, CORRECTED)
     status = torch.where((confidence < review_below) | left_alone, REVIEW, status)
     status = torch.where(given < 0, FILLED, status)
-    return Decision(labels, confidence, runner_up, status)
+    of_given = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1).masked_fill(given < 0, 0.0)
+    return Decision(labels, confidence, runner_up, status, of_given)
 
 
 def _posterior_rows(witness: Tensor, given: Tensor, fixed: Tensor, likelihood: Tensor) -> Tensor:
@@ -140,7 +147,7 @@ def _posterior_rows(witness: Tensor, given: Tensor, fixed: Tensor, likelihood: T
     return joint
 
 
-def _transition(counts: Tensor) -> Tensor:
+def transition_of(counts: Tensor) -> Tensor:
     """Rows of counts as probabilities, smoothed towards the common off-diagonal rate."""
     n_classes = len(counts)
     noise = 1 - float(counts.diagonal().sum() / counts.sum().clamp(min=1))

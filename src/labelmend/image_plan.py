@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelmend.config import follow
-from labelmend.data.labels import check_classes
+from labelmend.data.labels import Labels, check_classes
 from labelmend.data.picture_cache import header_sizes
 from labelmend.data.picture_set import Pictures
 from labelmend.estimate import embedding_seconds, estimate
@@ -55,6 +55,7 @@ def plan(
         "unreadable": _unreadable(pictures),
         "missing_labels": int((given.codes < 0).sum()),
         "trusted": int(certain.sum()),
+        **annotator_facts(given),
         "estimated_bytes": round(cost.n_bytes),
         "estimated_seconds": None if seconds is None else round(seconds, 1),
         "cache": str(default_cache() if cache is None else cache),
@@ -62,6 +63,12 @@ def plan(
         "parameters": dataclasses.asdict(config),
         "warnings": [*notes, *pictures.notes],
     }
+
+
+def annotator_facts(labels: Labels) -> dict[str, int]:
+    """How many annotators and labels of theirs there are, if there are any."""
+    said = labels.annotations
+    return {} if said is None else {"annotators": len(said.names), "labels_by_annotators": len(said.sample)}
 
 
 def _unreadable(pictures: Pictures) -> int:

@@ -25,8 +25,10 @@ from labelmend import api
 from labelmend.backbone_features import backbone_features
 from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import RunConfig, follow, make_config
+from labelmend.data.annotations import is_table
 from labelmend.data.features import MIN_ROWS, check_features, conflicting_duplicates
 from labelmend.data.labels import Labels, check_classes, objects, read_labels
+from labelmend.data.load import AnnotatorColumns
 from labelmend.data.picture_cache import DecodedPictures, decode, native_size
 from labelmend.data.picture_set import Pictures, checked, unique_or_rows
 from labelmend.data.picture_table import check_pixels
@@ -45,6 +47,7 @@ from labelmend.repeat import call_text
 from labelmend.result import Correction
 from labelmend.source import source_of_pictures
 from labelmend.time_limit import read_limit
+from labelmend.trust.consensus import read_annotated, settled
 
 Mode = Literal["embed", "train"]
 MODES = ("auto", "embed", "train")
@@ -67,6 +70,7 @@ def correct_images(
     size: int | None = None,
     cache: str | Path | None = None,
     labels: str | None = None,
+    annotators: Any = None,
     ids: Any = None,
     trusted: Any = None,
     missing: Any = None,
@@ -91,6 +95,8 @@ def correct_images(
         is the same for all and at most 64, else 256, of which the net sees 224.
     cache: folder for decoded pixels and features; by default labelmend in $XDG_CACHE_HOME or ~/.cache.
     labels, ids, trusted: name columns; with `y`, ids and trusted are one value per picture, as in `correct`.
+    annotators: names the column that says who gave the label, or a list of columns that hold the labels of each; with
+        an array or a list of paths, as in `correct`.
     missing, preset, callback, progress, checkpoints, checkpoint_every, time_limit, parameters: as in `correct`.
     net: from (number of features, or 3 colours; number of classes).
     """
@@ -98,8 +104,8 @@ def correct_images(
     limit = read_limit(time_limit)
     tell = progress or (lambda _: None)
     chosen, config, notes = choose(mode, preset, **parameters)  # what is wrong here is told before pictures are read
-    pictures = read_source(source, y, labels, ids, trusted)
-    origin = source_of_pictures(source, labels, ids, trusted)
+    pictures = read_source(source, y, labels, ids, trusted, annotators)
+    origin = source_of_pictures(source, labels, ids, trusted, annotator_columns(annotators))
     given, certain = read_given(pictures, y, missing)
     for note in notes:
         tell(note)
@@ -116,10 +122,28 @@ def correct_images(
     seconds = time.perf_counter() - began
     result = api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
     named = {"mode": mode, "backbone": backbone, "size": size, "labels": labels, "ids": ids, "trusted": trusted}
-    named |= {"missing": missing, "preset": preset, "net": net, **parameters}
+    named |= {"annotators": annotators, "missing": missing, "preset": preset, "net": net, **parameters}
     given_as = {"source": source} if y is None else {"source": source, "y": y}
     origin = replace(origin, missing=None if missing is None else str(missing))
     return replace(result, source=origin, repeat=call_text("correct_images", given_as, named))
+
+
+def embedded_task(
+    pictures: Pictures,
+    missing: Any = None,
+    backbone: Any = LITE0,
+    size: int | None = None,
+    cache: str | Path | None = None,
+    preset: str = "plus",
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> tuple[api.Task, Readable, Labels]:
+    """Pictures made ready to be corrected as feature vectors, those that can be read, and the labels of all."""
+    config = make_config(preset, "vectors", **parameters)
+    given, certain = read_given(pictures, None, missing)
+    place = default_cache() if cache is None else Path(cache)
+    order = _Order(pictures, given, certain, place, config, None, progress or (lambda _: None))
+    return *_embed(order, load_backbone(backbone, size)), given
 
 
 @dataclass(frozen=True)
@@ -145,7 +169,17 @@ class Readable:
     unreadable: dict[int, str]
 
 
-def read_source(source: Any, y: Any, labels: str | None = None, ids: Any = None, trusted: Any = None) -> Pictures:
+def annotator_columns(annotators: Any) -> AnnotatorColumns:
+    """Names of columns; None where it is something else."""
+    if annotators is None or isinstance(annotators, str):
+        return annotators
+    named = isinstance(annotators, list | tuple) and all(isinstance(name, str) for name in annotators)
+    return tuple(annotators) if named else None
+
+
+def read_source(
+    source: Any, y: Any, labels: str | None = None, ids: Any = None, trusted: Any = None, annotators: Any = None
+) -> Pictures:
     """The pictures and all that is said about them, wherever they come from."""
     if isinstance(source, Pictures):
         return source
@@ -155,8 +189,11 @@ def read_source(source: Any, y: Any, labels: str | None = None, ids: Any = None,
         for name, value in (("ids", ids), ("trusted", trusted)):
             if value is not None and not isinstance(value, str):
                 raise ConfigError(f"{name} must name a column of {source}. Got {type(value).__name__} instead.")
-        return find_pictures(Path(source), labels, ids, trusted)
-    if y is None or labels is not None:
+        columns = annotator_columns(annotators)
+        if columns is None and annotators is not None:
+            raise ConfigError(f"annotators must name columns of {source}. Got {type(annotators).__name__} instead.")
+        return find_pictures(Path(source), labels, ids, trusted, columns)
+    if (y is None and not is_table(annotators)) or labels is not None:
         raise ConfigError("pictures that come as an array or a list of paths need their labels as y=.")
     sources: Any
     if isinstance(source, Sequence):
@@ -164,20 +201,25 @@ def read_source(source: Any, y: Any, labels: str | None = None, ids: Any = None,
         names, notes = unique_or_rows(list(source)) if all(isinstance(s, Path) for s in sources) else (None, [])
     else:
         sources, names, notes = check_pixels(np.asarray(source), "pictures"), None, list[str]()
-    values = read_labels(y)
+    values = read_labels(y) if annotators is None else settled(read_annotated(y, annotators))
     if len(values.codes) != len(sources):
         raise DataError(
             f"there must be as many labels as pictures. Got {len(values.codes)} for {len(sources)} pictures instead."
         )
     found = api.read_ids(ids, len(sources)).astype(np.str_) if ids is not None or names is None else names
     marks = None if trusted is None else api.read_trusted(trusted, values)
-    return checked(Pictures(found, list(values.values(values.codes)), marks, sources, notes))
+    given = [None] * len(sources) if y is None else list(values.values(values.codes))
+    return checked(Pictures(found, given, marks, sources, notes, annotators))
 
 
 def read_given(pictures: Pictures, y: Any, missing: Any) -> tuple[Labels, NDArray[np.bool_]]:
     """The labels, to be handed back in the container of `y` or else as an array, and which of them are certain."""
-    labels = read_labels(objects(pictures.given) if y is None else y, missing)
-    return labels, api.read_trusted(pictures.trusted, labels)
+    if y is None and any(label is not None for label in pictures.given):
+        y = objects(pictures.given)
+    if pictures.annotators is None:
+        labels = read_labels(objects(pictures.given) if y is None else y, missing)
+        return labels, api.read_trusted(pictures.trusted, labels)
+    return api.checked_labels(read_annotated(y, pictures.annotators, missing), pictures.trusted)
 
 
 def choose(mode: str, preset: str = "plus", **parameters: Any) -> tuple[Mode, RunConfig, list[str]]:
@@ -274,7 +316,7 @@ def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
 
 def _readable(pixels: DecodedPictures, order: _Order) -> Readable:
     rows = pixels.readable
-    labels = replace(order.given, codes=order.given.codes[rows])
+    labels = order.given.of_rows(rows)
     present = np.unique(labels.codes[labels.codes >= 0])
     if len(rows) < MIN_ROWS or len(present) < 2:
         raise DataError(
@@ -297,7 +339,8 @@ def _as_tensor(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
 
 def _fingerprint(pixels: DecodedPictures, given: Labels) -> str:
     """SHA-256 of pictures and labels: tells whether a run belongs to these data."""
-    return hashlib.sha256(pixels.fingerprint.encode() + given.codes.tobytes()).hexdigest()
+    said = b"" if given.annotations is None else given.annotations.digest().encode()
+    return hashlib.sha256(pixels.fingerprint.encode() + given.codes.tobytes() + said).hexdigest()
 
 
 def _unreadable_notes(unreadable: dict[str, str]) -> list[str]:

@@ -129,10 +129,9 @@ def _open(source: Source, ids: Sequence[str], run: Path, data: Path | None) -> O
     assert source.path is not None
     path = _locate(Path(source.path), run, data)
     if source.kind == "pictures":
-        pictures = find_pictures(path, source.labels, source.id, source.trusted)
+        pictures = find_pictures(path, source.labels, source.id, source.trusted, source.annotators)
         match = _match(path, source, ids, [as_text(name) for name in pictures.ids])
         return OriginalPictures(pictures, match.places, match.reason, path)
-    assert source.labels is not None
     rows = open_rows(path, source.labels, source.id, source.trusted, source.features)
     names = rows.column(source.id) if source.id else range(len(rows))
     match = _match(path, source, ids, [as_text(name) for name in names])

@@ -5,8 +5,9 @@ Knows numpy arrays; does not know how they were made. Saving and loading is `run
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,16 @@ from labelmend.data.labels import Labels
 from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
 from labelmend.source import Source
+from labelmend.trust.annotator_record import Annotators
+from labelmend.trust.audit_record import Audit
+from labelmend.trust.profile import NoiseProfile
+from labelmend.trust.profile_words import kinds_text, sentences
+from labelmend.trust.reasons import REASONS
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
+LOOKED_AT = ("kept", "corrected", "review", "filled")  # a look at them may put a label right
+GAIN_POINTS = 100  # of the curve of expected errors
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,14 @@ class ConfusedPair:
     given: Any
     corrected: Any
     count: int
+
+
+@dataclass(frozen=True)
+class ExpectedErrors:
+    """How many wrong labels are left once a person has looked at some."""
+
+    reviewed: int
+    left: float
 
 
 @dataclass(frozen=True)
@@ -72,7 +88,13 @@ class Correction:
     map: SampleMap | None = None  # None: of a run that drew none
     versions: dict[str, str] = field(default_factory=dict)  # of what made the result
     repeat: str = ""  # the command or call that gives it again; "": not recorded
+    profile: NoiseProfile | None = None  # how many labels are wrong, and of what kind the errors are
+    reason: NDArray[np.str_] | None = None  # "" | fits another class | fits two classes | fits no class
+    misfit: NDArray[np.float32] | None = None  # how badly a sample fits the classes; about 0 is usual
     source: Source | None = None  # where the data came from; None in run folders of format 2
+    annotators: Annotators | None = None  # how good each of them is; None: nobody said who they are
+    given_confidence: NDArray[np.float32] | None = None  # posterior probability of the given label; None: older runs
+    audit: Audit | None = None  # what became of planted errors; None: none were planted
 
     def __len__(self) -> int:
         return len(self.corrected_codes)
@@ -89,10 +111,37 @@ class Correction:
     def count(self, status: str) -> int:
         return int((self.status == status).sum())
 
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """Where a label took the place of another."""
+        where: NDArray[np.bool_] = (self.given.codes >= 0) & (self.given.codes != self.corrected_codes)
+        return where
+
+    @property
+    def expected_broken(self) -> float | None:
+        """Good labels the run expects to have broken: the probability of the given one, over what it changed."""
+        if self.given_confidence is None:
+            return None
+        return float(self.given_confidence[self.changed & (self.status != REVIEWED)].sum(dtype=np.float64))
+
+    def review_gain(self, most: int | None = None) -> list[ExpectedErrors]:
+        """Wrong labels expected to be left once a person has looked at 0, 10, 20 ... samples, the most doubtful first.
+
+        most: samples to look at; by default the budget, or those for review. Steps are longer where they would be many.
+        """
+        doubt = np.sort(1 - self.confidence[np.isin(self.status, LOOKED_AT)].astype(np.float64))[::-1]
+        most = min(most or self.config.budget or max(self.count("review"), 1), len(doubt))
+        left = np.append(doubt[::-1].cumsum()[::-1], 0.0)
+        step = 10 * max(1, math.ceil(most / (10 * GAIN_POINTS)))
+        places = [*range(0, most, step), most]
+        return [ExpectedErrors(place, round(float(left[place]), 3)) for place in places]
+
+    def count_reason(self, reason: str) -> int:
+        return 0 if self.reason is None else int((self.reason == reason).sum())
+
     def confused_pairs(self, n: int = 3) -> list[ConfusedPair]:
         """The most frequent (given, corrected) pairs among the changed labels."""
-        changed = (self.given.codes >= 0) & (self.given.codes != self.corrected_codes)
-        pairs = self.given.codes[changed] * len(self.classes) + self.corrected_codes[changed]
+        pairs = self.given.codes[self.changed] * len(self.classes) + self.corrected_codes[self.changed]
         found, counts = np.unique(pairs, return_counts=True)
         order = np.argsort(-counts, kind="stable")[:n]
         return [
@@ -109,7 +158,8 @@ class Correction:
             "labelled": n_labelled,
             "noise_rate": round(self.noise_rate, 6),
             "estimated_wrong": round(self.noise_rate * n_labelled),
-            "changed": int(((self.given.codes >= 0) & (self.given.codes != self.corrected_codes)).sum()),
+            "changed": int(self.changed.sum()),
+            "expected_broken": None if self.expected_broken is None else round(self.expected_broken, 3),
             "kept": self.count("kept"),
             "corrected": self.count("corrected"),
             "review": self.count("review"),
@@ -120,8 +170,15 @@ class Correction:
                 {"given": plain_value(p.given), "corrected": plain_value(p.corrected), "count": p.count}
                 for p in self.confused_pairs()
             ],
+            "review_gain": [asdict(point) for point in self.review_gain()] if self.config.budget else None,
+            "audit": None if self.audit is None else asdict(self.audit),
+            "profile": None if self.profile is None else self.profile.plain(),
+            "kinds": "" if self.profile is None or self.profile.kinds is None else kinds_text(self.profile),
+            "advice": [] if self.profile is None else sentences(self.profile),
+            "reasons": None if self.reason is None else {name: self.count_reason(name) for name in REASONS[1:]},
             "seconds": round(self.seconds, 3),
             "warnings": self.warnings,
+            **({} if self.annotators is None else {"annotators": self.annotators.summary(self.classes)}),
         }
 
     def save(self, path: str | Path, force: bool = False) -> Path:

@@ -11,8 +11,18 @@
     codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label)
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
-    transition.npz     transition: P(given | true), rows and columns in the order of the classes
+    transition.npz     transition: P(given | true), rows and columns in the order of the classes;
+                       low, high: the ends of its 95 % intervals; not in runs before the noise profile
+    profile.json       how many labels are wrong, per class and pair, with intervals, and what kind of errors they are;
+                       see trust/profile.py; runs before it have none
+    reasons.csv        row, id, reason, misfit: the samples in doubt and why, in order; row is the position in
+                       labels.csv, counted from 0; runs before it have none
+    misfit.npz         misfit: how badly each sample fits the classes; likewise
+    annotators.npz     how good everyone is who gave labels: the arrays of `Annotators` in trust/annotator_record.py;
+                       only where it was said who did
     map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
+    given.npz          confidence: posterior probability of each given label; not in runs before it
+    audit.json         what became of planted errors, see trust/audit.py; only after `--audit`
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
@@ -65,11 +75,18 @@ from labelmend.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
 from labelmend.run_readme import README, run_readme
 from labelmend.source import source_from
+from labelmend.trust.annotator_record import Annotators
+from labelmend.trust.audit_record import audit_from
+from labelmend.trust.profile import NoiseProfile, profile_from
+from labelmend.trust.reasons import REASON_TYPE, REASONS
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
 READABLE_VERSIONS = (2, FORMAT_VERSION)
 UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
+ANNOTATORS = "annotators.npz"
+GIVEN, AUDIT = "given.npz", "audit.json"
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
+PROFILE, REASONS_FILE, MISFIT = "profile.json", "reasons.csv", "misfit.npz"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
@@ -207,6 +224,7 @@ def _write_all(result: Correction, folder: Path) -> None:
         reasons = [(as_text(name), as_text(reason)) for name, reason in result.unreadable.items()]
         _write_csv(("id", "reason"), reasons, folder / UNREADABLE_FILE)
     _write_arrays(result, folder)
+    _write_trust(result, folder)
     _write_json(folder / "history.json", [dataclasses.asdict(record) for record in result.history])
     config = {
         "format": FORMAT,
@@ -219,7 +237,22 @@ def _write_all(result: Correction, folder: Path) -> None:
     _write_json(folder / CONFIG, config)
     if result.source is not None:
         _write_json(folder / SOURCE, dataclasses.asdict(result.source))
+    if result.audit is not None:
+        _write_json(folder / AUDIT, dataclasses.asdict(result.audit))
     result.model.save(folder)
+
+
+def _write_trust(result: Correction, folder: Path) -> None:
+    """Reasons are in a file of their own: labels.csv keeps the columns that other commands and people rely on."""
+    if result.profile is not None:
+        _write_json(folder / PROFILE, result.profile.plain())
+    if result.reason is not None:
+        fits = np.zeros(len(result), np.float32) if result.misfit is None else result.misfit
+        rows = [
+            (row, as_text(result.ids[row]), str(result.reason[row]), fits[row])
+            for row in np.flatnonzero(result.reason != "").tolist()
+        ]
+        _write_csv(("row", "id", "reason", "misfit"), rows, folder / REASONS_FILE)
 
 
 def write_labels(result: Correction, folder: Path) -> None:
@@ -252,7 +285,14 @@ def _write_arrays(result: Correction, folder: Path) -> None:
         folder / "votes.npz", data=votes.data, indices=votes.indices, indptr=votes.indptr, shape=np.array(votes.shape)
     )
     np.savez_compressed(folder / "neighbors.npz", indices=result.neighbors)
-    np.savez_compressed(folder / "transition.npz", transition=result.transition)
+    ends: dict[str, Any] = {} if result.profile is None else result.profile.ends()
+    np.savez_compressed(folder / "transition.npz", transition=result.transition, **ends)
+    if result.misfit is not None:
+        np.savez_compressed(folder / MISFIT, misfit=result.misfit)
+    if result.annotators is not None:
+        np.savez_compressed(folder / ANNOTATORS, **vars(result.annotators))
+    if result.given_confidence is not None:
+        np.savez_compressed(folder / GIVEN, confidence=result.given_confidence)
     if result.map is not None:
         np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
 
@@ -327,6 +367,7 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
     table = _read_csv(before if before.exists() else folder / LABELS)
     unreadable = _read_csv(folder / UNREADABLE_FILE) if (folder / UNREADABLE_FILE).exists() else []
     neighbors = _read_arrays(folder / "neighbors.npz")["indices"]
+    transition = _read_arrays(folder / "transition.npz")
     _check_lengths(table=table, neighbors=neighbors, votes=votes["indptr"][1:], **codes)
     given = Labels(codes["given"], classes, lambda values: values)
     parameters: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in config["parameters"].items()}
@@ -337,7 +378,7 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         certainty=np.array([row["certainty"] for row in table], dtype=np.float32),
         runner_up=given.values(codes["runner_up"]),
         noise_rate=summary["noise_rate"],
-        transition=_read_arrays(folder / "transition.npz")["transition"],
+        transition=transition["transition"],
         votes=scipy.sparse.csr_matrix((votes["data"], votes["indices"], votes["indptr"]), shape=tuple(votes["shape"])),
         classes=classes,
         model=None,
@@ -355,8 +396,32 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         map=_read_map(folder / MAP, len(table)),
         versions=config.get("versions", {}),
         repeat=config.get("repeat", ""),
+        profile=_read_profile(folder / PROFILE, transition),
+        reason=_read_reasons(folder / REASONS_FILE, len(table)),
+        misfit=_read_arrays(folder / MISFIT)["misfit"] if (folder / MISFIT).exists() else None,
         source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
+        annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
+        given_confidence=_read_given(folder / GIVEN, len(table)),
+        audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
     )
+
+
+def _read_given(path: Path, n: int) -> NDArray[np.float32] | None:
+    if not path.exists():
+        return None
+    confidence = _read_arrays(path)["confidence"]
+    if confidence.shape != (n,):
+        raise ValueError(f"{path.name} is not about {n} samples")
+    return confidence
+
+
+def _read_annotators(path: Path, n: int, n_classes: int) -> Annotators | None:
+    if not path.exists():
+        return None
+    found = Annotators(**_read_arrays(path))
+    if found.confusion.shape != (len(found), n_classes, n_classes) or found.consensus.shape != (n,):
+        raise ValueError(f"{path.name} is not about {n} samples of {n_classes} classes")
+    return found
 
 
 def _read_map(path: Path, n: int) -> SampleMap | None:
@@ -367,6 +432,21 @@ def _read_map(path: Path, n: int) -> SampleMap | None:
     if positions.shape != (len(indices), 2) or (len(indices) and not 0 <= indices.min() <= indices.max() < n):
         raise ValueError(f"{path.name} is not a map of {n} samples")
     return SampleMap(indices, positions)
+
+
+def _read_profile(path: Path, transition: dict[str, NDArray[Any]]) -> NoiseProfile | None:
+    return profile_from(_read_json(path), transition["low"], transition["high"]) if path.exists() else None
+
+
+def _read_reasons(path: Path, n: int) -> NDArray[np.str_] | None:
+    if not path.exists():
+        return None
+    out = np.full(n, "", REASON_TYPE)
+    for line in _read_csv(path):
+        if line["reason"] not in REASONS or not 0 <= int(line["row"]) < n:
+            raise ValueError(f"{path.name} has a line that no sample or no reason answers to: {line}")
+        out[int(line["row"])] = line["reason"]
+    return out
 
 
 def as_round(record: dict[str, Any]) -> RoundRecord:

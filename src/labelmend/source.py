@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from labelmend.data.load import AnnotatorColumns
 from labelmend.data.picture_table import saved_state
 
 Kind = Literal["table", "pictures", "arrays"]
@@ -35,6 +36,7 @@ class Source:
     ignore: tuple[str, ...] = ()
     missing: str | None = None  # what stands for "no label" besides an empty cell, if it was named
     files: tuple[str, ...] | None = None  # of pictures given in Python as a list of paths; absolute
+    annotators: AnnotatorColumns = None
 
 
 ARRAYS = Source("arrays")
@@ -42,26 +44,35 @@ ARRAYS = Source("arrays")
 
 def table_source(
     path: Path,
-    labels: str,
+    labels: str | None,
     id: str | None = None,
     trusted: str | None = None,
     features: str | None = None,
     ignore: Sequence[str] = (),
+    annotators: AnnotatorColumns = None,
 ) -> Source:
     """A table of feature vectors, as `load_table` reads it."""
-    labels = os.path.abspath(labels) if path.suffix.lower() == ".npy" and labels.endswith(".npy") else labels
-    return Source("table", os.path.abspath(path), digest(path), labels, id, trusted, features, tuple(ignore))
+    if labels is not None and path.suffix.lower() == ".npy" and labels.endswith(".npy"):
+        labels = os.path.abspath(labels)
+    named = labels, id, trusted, features, tuple(ignore)
+    return Source("table", os.path.abspath(path), digest(path), *named, annotators=annotators)
 
 
-def picture_source(path: Path, labels: str | None = None, id: str | None = None, trusted: str | None = None) -> Source:
+def picture_source(
+    path: Path,
+    labels: str | None = None,
+    id: str | None = None,
+    trusted: str | None = None,
+    annotators: AnnotatorColumns = None,
+) -> Source:
     """Pictures, as `find_pictures` finds them."""
-    return Source("pictures", os.path.abspath(path), digest(path), labels, id, trusted)
+    return Source("pictures", os.path.abspath(path), digest(path), labels, id, trusted, annotators=annotators)
 
 
-def source_of_pictures(given: Any, labels: str | None, id: Any, trusted: Any) -> Source:
+def source_of_pictures(given: Any, labels: str | None, id: Any, trusted: Any, annotators: Any = None) -> Source:
     """What was given to `correct_images`: a folder or file, a list of paths, or pixels."""
     if isinstance(given, str | os.PathLike):
-        return picture_source(Path(given), labels, id, trusted)
+        return picture_source(Path(given), labels, id, trusted, annotators)
     if isinstance(given, Sequence) and given and all(isinstance(item, str | os.PathLike) for item in given):
         return Source("pictures", files=tuple(os.path.abspath(item) for item in given))
     return ARRAYS

@@ -16,17 +16,27 @@ from labelmend.split import Split
 from labelmend.training.fit import sgd
 from labelmend.training.stepper import Stepper
 from labelmend.training.targets import Targets
+from labelmend.trust.annotators import Opinions
 from labelmend.vote import Vote
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is corrected: samples, their given labels (-1: none), which of these are certain, how many classes."""
+    """What is corrected: samples, their given labels (-1: none), which of these are certain, how many classes.
+
+    Where several people gave labels, the given label is their consensus, and `opinions` says who said what.
+    """
 
     samples: Samples
     given_labels: Tensor
     trusted: Tensor
     n_classes: int
+    opinions: Opinions | None = None
+
+    @property
+    def labels_in_use(self) -> Tensor:
+        """The labels that are kept or corrected; -1: none."""
+        return self.given_labels if self.opinions is None else self.opinions.in_use
 
 
 @dataclass

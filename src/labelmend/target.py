@@ -33,7 +33,7 @@ def whole(
 ) -> Iterator[Path]:
     """A path to write to. `marker`: for a folder, what to say in it; `keep`: what the target must stay out of."""
     runs = [] if in_run else [folder for folder in target.absolute().parents if is_run(folder)]
-    _refuse(target, force, marker is not None, [*keep, *runs])
+    refuse(target, force, marker is not None, [*keep, *runs])
     final = target.absolute()
     partial = final.parent / f".{final.name}.{secrets.token_hex(4)}.partial"
     made = [folder for folder in final.parents if not folder.exists()]
@@ -67,7 +67,7 @@ def _clear(partial: Path, made: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def _refuse(target: Path, force: bool, folder: bool, keep: Sequence[Path]) -> None:
+def refuse(target: Path, force: bool, folder: bool = False, keep: Sequence[Path] = ()) -> None:
     """All that can be told before any work."""
     for place in keep:
         if _within(target, place):

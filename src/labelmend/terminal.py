@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labelmend.records import GOING_ON, RoundRecord
+from labelmend.trust.reasons import NONE
 
-SELDOM = ("reviewed", "filled in", "could not be read")  # said only where there are such
-OUTSIDE = ("warm-up", "decide", "fine-tune", "map", "report")  # stages that belong to no round
+SELDOM = ("reviewed", "filled in", "could not be read", "fit no class")  # said only where there are such
+OUTSIDE = ("warm-up", "decide", "fine-tune", "profile", "map", "report")  # stages that belong to no round
+ANNOTATORS = 5  # that are shown
 LONGEST_NAME = 40  # characters of a class that are shown
 
 
@@ -93,20 +95,26 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     """The end of a run in plain words."""
     labelled = summary["labelled"]
     counts = [
-        ("estimated wrong labels", summary["estimated_wrong"], f"{summary['noise_rate']:.1%} of the labels"),
+        ("estimated wrong labels", summary["estimated_wrong"], _rate(summary)),
         ("corrected", summary["corrected"], f"{_share(summary['corrected'], labelled)} of the labels"),
         ("for review", summary["review"], "doubtful, look at these first"),
         ("reviewed", summary["reviewed"], "decided by a person"),
         ("kept", summary["kept"], ""),
         ("filled in", summary["filled"], "had no label"),
         ("could not be read", summary["unreadable"], _where_reasons(folder)),
+        ("fit no class", (summary.get("reasons") or {}).get(NONE, 0), "among those for review; not relabelled"),
     ]
     lines = [f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}", ""]
     lines += [
         f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name not in SELDOM
     ]
+    lines += _trust_lines(summary)
+    if summary.get("kinds"):
+        lines += ["", f"kind of errors         {printable(summary['kinds'])}", *_advice(summary)]
     if summary["confused_pairs"]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
+    if summary.get("annotators"):
+        lines += ["", *_annotator_lines(summary["annotators"])]
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:
@@ -118,6 +126,52 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
             *([f"the doubtful ones labelmend review {shlex.quote(str(folder))}"] if summary["review"] else []),
         ]
     return lines
+
+
+def _trust_lines(summary: dict[str, Any]) -> list[str]:
+    """How far the changes can be trusted, as far as the run knows."""
+    lines = []
+    if (broken := summary.get("expected_broken")) is not None:
+        about = f"of {summary['changed']:,} changed labels, as the run expects"
+        lines.append(f"{'good labels broken':<22} {round(broken):>9,}  {about}")
+    if (audit := summary.get("audit")) is not None:
+        lines += ["", *audit_lines(audit)]
+    if points := summary.get("review_gain"):
+        ends = f"{points[0]['left']:,.0f} -> {points[-1]['left']:,.0f}"
+        lines += ["", f"wrong labels left after a look at {points[-1]['reviewed']:,} samples: {ends} expected"]
+    return lines
+
+
+def audit_lines(audit: dict[str, Any]) -> list[str]:
+    """What became of planted errors."""
+    temperature = audit["temperature"]
+    calibrated = "too few to calibrate confidence" if temperature is None else f"temperature {temperature:.2f}"
+    return [
+        f"audit: {audit['planted']:,} errors planted, and taken out again (95 % intervals)",
+        f"  found               {percent(audit['found'])}",
+        f"  mended              {percent(audit['mended'])}",
+        f"  good labels broken  {percent(audit['broken'])}",
+        f"  calibration error   {audit['calibration_error_before']:.3f} before, {audit['calibration_error']:.3f} now; "
+        f"{calibrated}",
+    ]
+
+
+def percent(share: dict[str, Any]) -> str:
+    """A share with its interval: 93.5 % (90.1 to 96.0)."""
+    if share["value"] is None:
+        return "none to count"
+    ends = "" if share["low"] is None else f" ({100 * share['low']:.1f} to {100 * share['high']:.1f})"
+    return f"{100 * share['value']:.1f} %{ends}"
+
+
+def _rate(summary: dict[str, Any]) -> str:
+    profile = summary.get("profile")
+    ends = f", 95 % interval {profile['rate']['low']:.1%} to {profile['rate']['high']:.1%}" if profile else ""
+    return f"{summary['noise_rate']:.1%} of the labels{ends}"
+
+
+def _advice(summary: dict[str, Any]) -> list[str]:
+    return [f"  {printable(line)}" for line in summary["advice"]]
 
 
 def _report_line(folder: Path) -> list[str]:
@@ -137,6 +191,7 @@ def dry_run_lines(facts: dict[str, Any]) -> list[str]:
     return [
         *_size_lines(facts),
         f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
+        *_annotator_count(facts),
         _cost_line(facts),
         f"rounds {parameters['n_rounds']}, neighbours {parameters['graph_k']}, alpha {parameters['alpha']:.2f}, "
         f"width {width}",
@@ -181,6 +236,32 @@ def size_in_words(n_bytes: float) -> str:
 def printable(text: str) -> str:
     """Text from someone's data, without what would move the cursor or break the line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _annotator_count(facts: dict[str, Any]) -> list[str]:
+    if "annotators" not in facts:
+        return []
+    return [f"{facts['labels_by_annotators']:,} labels by {facts['annotators']:,} annotators"]
+
+
+def _annotator_lines(annotators: list[dict[str, Any]]) -> list[str]:
+    """The least accurate ones, as they come."""
+    shown = annotators[:ANNOTATORS]
+    names = [_shortened(one["name"]) for one in shown]
+    width = max(20, *map(len, names))
+    more = f", the {ANNOTATORS} least accurate of {len(annotators):,}" if len(annotators) > ANNOTATORS else ""
+    lines = [f"annotators, estimated share of right labels{more}"]
+    for name, one in zip(names, shown, strict=True):
+        share = f"{one['accuracy']:.1%} ({one['low']:.1%} to {one['high']:.1%})"
+        lines.append(f"  {name:<{width}} {share:<26} of {one['labels']:,}{_worst(one['worst_confusion'])}")
+    return lines
+
+
+def _worst(confusion: dict[str, Any] | None) -> str:
+    if confusion is None:
+        return ""
+    true, said = _shortened(confusion["true"]), _shortened(confusion["said"])
+    return f"  says {said} for {true} ({confusion['share']:.0%})"
 
 
 def _pair_lines(pairs: list[dict[str, Any]]) -> list[str]:

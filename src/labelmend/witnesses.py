@@ -27,15 +27,15 @@ from labelmend.decide import (
 from labelmend.embed import embed
 from labelmend.held_out import held_out_probabilities
 from labelmend.state import Problem, RoundState
+from labelmend.trust.annotators import annotated_posterior, calibrated_annotated_posterior
+from labelmend.trust.limits import at_precision, within_budget
 
 
 def decide_labels(
     state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
 ) -> tuple[Posterior, Decision]:
     """Witnesses who do not start from the sample's own label, against that label; see `decide.py`."""
-    assert state.vote is not None
     given, trusted = problem.given_labels, problem.trusted
-    reached = state.held_out.sum(dim=1) > 0
     graphs, net = witnesses(state, problem)
     found = witness_posterior(graphs, net, state, problem, config)
     answers: list[Tensor] = []
@@ -50,14 +50,36 @@ def decide_labels(
         # The mean of the last two examinations is steadier, and better by 0.1 points. The graphs count for less: what
         # they know is mostly in the labels the nets learned from.
         nets = (answers[0] + answers[-1]) / 2
-        found = posterior(weighted_product([nets, graphs], [1.0, 0.4]), given, trusted)
-    labels = found.probabilities.argmax(dim=1)
+        found = label_posterior(weighted_product([nets, graphs], [1.0, 0.4]), problem)
+    return found, final_decision(found.probabilities, state, problem, config)
+
+
+def final_decision(probabilities: Tensor, state: RoundState, problem: Problem, config: RunConfig) -> Decision:
+    """What the posterior `probabilities` make of the labels of `problem`, within what the user asked for."""
+    assert state.vote is not None
+    given, trusted = problem.labels_in_use, problem.trusted
+    labels = probabilities.argmax(dim=1)
     if config.decide == "votes":
         labels = torch.where(state.vote.labels >= 0, state.vote.labels, labels)
     sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
     too_few = sizes[given.clamp(min=0)] < config.min_class_size
-    left_alone = (given >= 0) & ~trusted & (too_few | ~reached)
-    return found, decide(found.probabilities, labels, given, left_alone, config.review_below)
+    left_alone = (given >= 0) & ~trusted & (too_few | (state.held_out.sum(dim=1) <= 0))
+    decision = decide(probabilities, labels, given, left_alone, config.review_below)
+    if config.precision:
+        decision = at_precision(decision, probabilities, given, left_alone, config.precision, config.review_below)
+    return within_budget(decision, given, trusted, config.budget) if config.budget else decision
+
+
+def label_posterior(witness: Tensor, problem: Problem, error: float | None = None) -> Posterior:
+    """The witness against the labels, at the sharpness at which it is wrong in a share `error`; None: as it is."""
+    given, trusted, said = problem.given_labels, problem.trusted, problem.opinions
+    if said is None:
+        if error is None:
+            return posterior(witness, given, trusted)
+        return calibrated_posterior(witness, error, given, trusted)
+    if error is None:
+        return annotated_posterior(witness, said, given, trusted)
+    return calibrated_annotated_posterior(witness, error, said, given, trusted)
 
 
 def witness_posterior(graphs: Tensor, net: Tensor, state: RoundState, problem: Problem, config: RunConfig) -> Posterior:
@@ -66,14 +88,13 @@ def witness_posterior(graphs: Tensor, net: Tensor, state: RoundState, problem: P
     A net that was trained against its own memory (averages, strong changes) is a second witness as good as the graphs:
     on CIFAR-10's human labels their product was right in 94.5 and 90.3 % (random1, worst), graphs in 93.4 and 89.2 %.
     """
-    given, trusted = problem.given_labels, problem.trusted
     if config.net_power:
         # Expected to be wrong as often as its two parts disagree. On CIFAR-10 as good as the bare product; of 2,000
         # pictures 98.2 instead of 97.1 % of clean labels are left alone, 95.0 instead of 94.6 % right at 20 % noise.
         together = weighted_product([graphs, net], [1.0, config.net_power])
-        return calibrated_posterior(together, disagreement(graphs, net), given, trusted)
+        return label_posterior(together, problem, disagreement(graphs, net))
     reached = state.held_out.sum(dim=1) > 0
-    return calibrated_posterior(graphs, witness_error(graphs[reached], net[reached]), given, trusted)
+    return label_posterior(graphs, problem, witness_error(graphs[reached], net[reached]))
 
 
 def witnesses(state: RoundState, problem: Problem) -> tuple[Tensor, Tensor]:

@@ -182,3 +182,44 @@ def test_forest_probabilities_are_out_of_fold_and_name_the_true_class_mostly():
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=0, atol=1e-9)
     assert (probabilities.argmax(axis=1) == labels).mean() > 0.8
     assert probabilities[0].argmax() == 1
+
+
+@pytest.mark.parametrize("kind", ["random", "confusing", "patch"])
+def test_errors_keep_to_the_samples_that_may_be_changed(kind):
+    labels, among = np.arange(120) % 3, np.arange(120) % 4 == 0
+    features = np.random.default_rng(99).normal(size=(120, 2))
+    generator = {
+        "random": lambda rate: noise.random(labels, rate, 3, np.random.default_rng(0), among),
+        "confusing": lambda rate: noise.confusing(labels, rate, random_probabilities(120, 3), among),
+        "patch": lambda rate: noise.patch(labels, rate, features, np.random.default_rng(0), 4, among),
+    }[kind]
+    few, many = generator(0.1), generator(0.9)
+    assert (few != labels).sum() == 12, "a rate is a share of all samples"
+    assert among[few != labels].all()
+    np.testing.assert_array_equal(many != labels, among)
+
+
+def test_the_nearest_rival_by_hand():
+    probabilities = np.array([[0.5, 0.1, 0.4], [0.2, 0.7, 0.1]])
+    rival, margin = noise.nearest_rival(np.array([0, 0]), probabilities)
+    assert rival.tolist() == [2, 1]
+    np.testing.assert_allclose(margin, [0.1, -0.5])
+
+
+def test_a_mixture_plants_every_kind_at_its_own_rate_on_different_samples():
+    probabilities = random_probabilities(500, 10)
+    rates = {"random": 0.1, "confusing": 0.06, "patch": 0.12}
+    noisy = noise.mixture(DIGIT_LABELS, rates, probabilities, DIGITS, np.random.default_rng(0))
+    assert (noisy != DIGIT_LABELS).sum() == 50 + 30 + 60
+    confusing = noise.confusing(DIGIT_LABELS, 0.06, probabilities)
+    changed = confusing != DIGIT_LABELS
+    np.testing.assert_array_equal(noisy[changed], confusing[changed])
+
+
+@pytest.mark.parametrize("kind", ["random", "confusing", "patch"])
+def test_a_mixture_of_one_kind_plants_nothing_else(kind):
+    noisy = noise.mixture(DIGIT_LABELS, {kind: 0.2}, random_probabilities(500, 10), DIGITS, np.random.default_rng(0))
+    assert (noisy != DIGIT_LABELS).sum() == 100
+    assert (
+        noise.mixture(DIGIT_LABELS, {}, random_probabilities(500, 10), DIGITS, np.random.default_rng(0)) == DIGIT_LABELS
+    ).all()

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.benchmarks.picture_suite import PICTURE_BENCHMARKS, command_line
-from labelmend.benchmarks.rivals import METHODS
 from labelmend.benchmarks.suite import BENCHMARKS, Options
+from labelmend.benchmarks.trust_suite import TRUST_BENCHMARKS
 from labelmend.errors import ConfigError
+from labelmend.trust.rivals import METHODS
 
 README_TABLE = "readme-table"
 OK, FAILED = 0, 1
+OF_THEIR_OWN = {**PICTURE_BENCHMARKS, **TRUST_BENCHMARKS}  # with options and measurements of their own
 
 
 def main(name: str | None, rest: list[str]) -> int:
@@ -21,10 +23,10 @@ def main(name: str | None, rest: list[str]) -> int:
         return OK
     if name == README_TABLE:
         return print_readme_table(rest)
-    if name in PICTURE_BENCHMARKS:
-        return run_on_pictures(name, rest)
+    if name in OF_THEIR_OWN:
+        return run_its_own_way(name, rest)
     if name not in BENCHMARKS:
-        known = ", ".join([*BENCHMARKS, *PICTURE_BENCHMARKS, README_TABLE])
+        known = ", ".join([*BENCHMARKS, *OF_THEIR_OWN, README_TABLE])
         raise ConfigError(f"the benchmark must be one of {known}. Got {name!r} instead.")
     return run(name, parser(name).parse_args(rest))
 
@@ -33,8 +35,10 @@ def listing() -> list[str]:
     return [
         "benchmarks, each against cleanlab and a plain k-NN vote in the same run:",
         *(f"  {name:<16}{benchmark.about}" for name, benchmark in BENCHMARKS.items()),
-        "on pictures:",
+        "on pictures, and with ways of their own:",
         *(f"  {name:<16}{benchmark.about}" for name, benchmark in PICTURE_BENCHMARKS.items()),
+        "of what a run says about itself:",
+        *(f"  {name:<16}{benchmark.about}" for name, benchmark in TRUST_BENCHMARKS.items()),
         "",
         f"  {README_TABLE:<16}print the tables of the README from the JSON files",
         "",
@@ -67,10 +71,10 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     return finish(arguments, run_benchmark(name, options, n_seeds, arguments.methods, say_to_stderr))
 
 
-def run_on_pictures(name: str, rest: list[str]) -> int:
+def run_its_own_way(name: str, rest: list[str]) -> int:
     from labelmend.benchmarks.runner import say_to_stderr, whole_record
 
-    benchmark = PICTURE_BENCHMARKS[name]
+    benchmark = OF_THEIR_OWN[name]
     options = argparse.ArgumentParser(f"labelmend benchmark {name}", description=benchmark.about)
     benchmark.add_options(options)
     add_common_options(options, name, benchmark.seeds)

@@ -74,7 +74,7 @@ def with_confusing_errors(pictures: NDArray[np.uint8], true_labels: IntArray, se
 
 def digits(seed: int, kind: str, n_rows: int | None = None) -> Dataset:
     """scikit-learn's digits, 70 % of them, with one kind of planted errors."""
-    pixels, true_labels = _digits(seed, n_rows)
+    pixels, true_labels = digit_rows(seed, n_rows)
     rng = np.random.default_rng(seed)
     plant: dict[str, Callable[[], IntArray]] = {
         "random": lambda: noise.random(true_labels, RATE, 10, rng),
@@ -125,7 +125,7 @@ SOURCES: dict[str, Callable[..., Dataset]] = {"digits": digits, "human": human, 
 
 
 @lru_cache(maxsize=16)
-def _digits(seed: int, n_rows: int | None) -> tuple[FloatArray, IntArray]:
+def digit_rows(seed: int, n_rows: int | None) -> tuple[FloatArray, IntArray]:
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -136,7 +136,7 @@ def _digits(seed: int, n_rows: int | None) -> tuple[FloatArray, IntArray]:
 
 @lru_cache(maxsize=16)
 def _digits_confusion(seed: int, n_rows: int | None) -> NDArray[np.float64]:
-    return noise.forest_probabilities(*_digits(seed, n_rows), seed=seed)
+    return noise.forest_probabilities(*digit_rows(seed, n_rows), seed=seed)
 
 
 def _in_folder(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:

@@ -210,6 +210,16 @@ def review(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     return measure_review(n, decisions, n_seeds, say)
 
 
+def annotators_options(options: argparse.ArgumentParser) -> None:
+    options.add_argument("--data", type=Path, metavar="DIR", help="folder with cifar10_features.npz and labels.npz")
+
+
+def annotators(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
+    from labelmend.benchmarks.annotators import measure_annotators
+
+    return measure_annotators(options.data, n_seeds, options.quick, say)
+
+
 PICTURE_BENCHMARKS: dict[str, PictureBenchmark] = {
     "gpu-round": PictureBenchmark(
         "time of one round on CIFAR-10 by stage; --check compares GPU and CPU", gpu_round_options, gpu_round, None
@@ -226,6 +236,12 @@ PICTURE_BENCHMARKS: dict[str, PictureBenchmark] = {
     "embed": PictureBenchmark("throughput of embedding pictures of 224 px", embed_options, embed),
     "review": PictureBenchmark(
         "first paint and time per decision of the review page, in Chromium", review_options, review, 5
+    ),
+    "annotators": PictureBenchmark(
+        "several people's labels, against cleanlab's multiannotator and a majority vote (--data)",
+        annotators_options,
+        annotators,
+        5,
     ),
 }
 

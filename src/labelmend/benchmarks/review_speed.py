@@ -148,6 +148,10 @@ def doubtful(small: Correction, ids: Any, given: list[Any], rng: np.random.Gener
         ids=ids,
         neighbors=rng.integers(0, n, (n, N_NEIGHBORS)).astype(np.int32),
         map=None,
+        given_confidence=None,
+        reason=None,
+        misfit=None,
+        profile=None,
     )
 
 

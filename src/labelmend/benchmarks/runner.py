@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from labelmend import __version__
 from labelmend.benchmarks import trial
-from labelmend.benchmarks.rivals import prepare
 from labelmend.benchmarks.suite import BENCHMARKS, Benchmark, Facts, Options, Record
 from labelmend.benchmarks.trial import Case
 from labelmend.errors import MissingExtraError
 from labelmend.run_folder import version_of
+from labelmend.trust.rivals import prepare
 
 VERSION = 1  # of the JSON
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "triton", "cleanlab")

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.benchmarks.datasets import SOURCES, Dataset
-from labelmend.benchmarks.rivals import METHODS, prepare
 from labelmend.benchmarks.scores import Figures, score, score_review
 from labelmend.errors import LabelmendWarning
+from labelmend.trust.rivals import METHODS, prepare
 
 
 class TrialFailedError(RuntimeError):

@@ -6,14 +6,17 @@ Knows numpy, pandas, polars and torch containers, imported only where one comes;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
+
+if TYPE_CHECKING:
+    from labelmend.data.annotations import Annotations
 
 MISSING = -1
 
@@ -26,6 +29,7 @@ class Labels:
     classes: NDArray[Any]
     restore: Callable[[NDArray[Any]], Any]  # values of every sample -> the container, dtype and index that came
     blank: Any = None  # what stood where a label is missing
+    annotations: Annotations | None = None  # who said what, where that is known
 
     def values(self, codes: NDArray[np.integer], blank: Any = None) -> NDArray[Any]:
         """Class values for codes, `blank` where a code is missing."""
@@ -39,6 +43,11 @@ class Labels:
     def decode(self, codes: NDArray[np.integer]) -> Any:
         return self.restore(self.values(codes, self.blank))
 
+    def of_rows(self, rows: NDArray[np.int64]) -> Labels:
+        """Of some of the samples."""
+        annotations = None if self.annotations is None else self.annotations.of_rows(rows)
+        return replace(self, codes=self.codes[rows], annotations=annotations)
+
 
 def read_labels(y: Any, missing: Any = None) -> Labels:
     """Encode labels. None, NaN and pandas.NA mean "no label", and so does the value `missing` if it is given."""
@@ -49,7 +58,7 @@ def read_labels(y: Any, missing: Any = None) -> Labels:
         absent = absent | np.fromiter((value == missing for value in values), dtype=bool, count=len(values))
     present = values[~absent]
     refuse_continuous(present)
-    classes, inverse = _factorize(present)
+    classes, inverse = factorize(present)
     codes = np.full(len(values), MISSING, dtype=np.int64)
     codes[~absent] = inverse
     return Labels(codes, classes, restore, values[absent][0] if absent.any() else None)
@@ -66,6 +75,17 @@ def check_classes(labels: Labels) -> None:
             f"labels must repeat: {n_classes} labelled rows have {n_classes} different labels, which looks like an id. "
             "Choose the column that holds the class."
         )
+
+
+def as_opened(values: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Values of any container, and which of them are missing."""
+    if isinstance(values, str | bytes):
+        raise DataError(f"{what} must be one value per sample. Got the text {values!r} instead.")
+    try:
+        found, absent, _ = _open(values)
+    except DataError as error:
+        raise DataError(str(error).replace("labels", what, 1)) from None
+    return found, absent
 
 
 Restore = Callable[[NDArray[Any]], Any]
@@ -228,7 +248,7 @@ def refuse_continuous(present: NDArray[Any]) -> None:
         )
 
 
-def _factorize(present: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def factorize(present: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Sorted classes and codes; values that cannot be ordered are sorted by type and text."""
     if present.dtype != object:
         classes, inverse = np.unique(present, return_inverse=True)

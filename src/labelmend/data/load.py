@@ -10,7 +10,7 @@ import csv
 import difflib
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,25 +32,30 @@ WORDS = {"": "nan", "na": "nan", "n/a": "nan", "null": "nan", "none": "nan", "tr
 UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
+AnnotatorColumns = str | tuple[str, ...] | None  # the column that says who gave the label, or a column for each
+
+
 @dataclass(frozen=True)
 class Table:
     features: NDArray[np.float32]
-    labels: NDArray[Any]
+    labels: NDArray[Any] | None  # None: there are those of the annotators only
     ids: NDArray[Any] | None
     trusted: NDArray[np.bool_] | None
     feature_names: list[str]
     notes: list[str] = field(default_factory=list)  # what the user should know about the reading
+    annotators: NDArray[Any] | dict[str, NDArray[Any]] | None = None  # who gave each label, or the labels of each
 
 
 def load_table(
     path: str | Path,
-    labels: str,
+    labels: str | None,
     id_column: str | None = None,
     trusted_column: str | None = None,
     features: str | None = None,
     ignore: Sequence[str] = (),
+    annotators: AnnotatorColumns = None,
 ) -> Table:
-    """Read a table. `labels`, `id_column`, `trusted_column` name columns, or arrays of an .npz.
+    """Read a table. `labels`, `id_column`, `trusted_column`, `annotators` name columns, or arrays of an .npz.
 
     `features` names the feature array of an .npz; in tables every other column that is not ignored is a feature.
     For a bare .npy the labels are another .npy file, or the number of a column.
@@ -65,7 +70,7 @@ def load_table(
     try:
         if path.stat().st_size == 0:
             raise DataError(f"{path} must hold data. It is empty.")
-        table = reader(path, Columns(labels, id_column, trusted_column, features, tuple(ignore)))
+        table = reader(path, Columns(labels, id_column, trusted_column, features, tuple(ignore), annotators))
     except OSError as error:
         raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
     _check_lengths(table)
@@ -85,25 +90,42 @@ def drop_bad_rows(table: Table) -> Table:
     return replace(
         table,
         features=table.features[keep],
-        labels=table.labels[keep],
+        labels=None if table.labels is None else table.labels[keep],
         ids=ids[keep],
         trusted=None if table.trusted is None else table.trusted[keep],
         notes=[*table.notes, note],
+        annotators=_kept(table.annotators, keep),
     )
+
+
+def _kept(annotators: Any, keep: NDArray[np.bool_]) -> Any:
+    if isinstance(annotators, dict):
+        return {name: column[keep] for name, column in annotators.items()}
+    return None if annotators is None else annotators[keep]
 
 
 @dataclass(frozen=True)
 class Columns:
     """The names on the command line, and what they mean for a file with these columns or arrays."""
 
-    labels: str
+    labels: str | None
     ids: str | None
     trusted: str | None
     features: str | None
     ignore: tuple[str, ...]
+    annotators: AnnotatorColumns = None
 
     def special(self) -> list[str]:
-        return [name for name in (self.labels, self.ids, self.trusted) if name is not None]
+        said = (self.annotators,) if isinstance(self.annotators, str) else self.annotators or ()
+        return [name for name in dict.fromkeys((self.labels, self.ids, self.trusted, *said)) if name is not None]
+
+    def said(self, taken: Mapping[str, Any]) -> NDArray[Any] | dict[str, NDArray[Any]] | None:
+        """Who gave each label, or the labels of each annotator, from the columns of the file; an empty cell is none."""
+        if self.annotators is None:
+            return None
+        if isinstance(self.annotators, str):
+            return _blank_is_none(taken[self.annotators])
+        return {name: _blank_is_none(taken[name]) for name in self.annotators}
 
     def require(self, available: Sequence[str], kind: str) -> None:
         for name in (*self.special(), *self.ignore, *([self.features] if self.features else [])):
@@ -131,12 +153,20 @@ class Columns:
         """The special columns, read from the file, in their roles."""
         return Table(
             features,
-            taken[self.labels],
+            taken[self.labels] if self.labels is not None else None,
             taken[self.ids] if self.ids else None,
             marks(taken[self.trusted], self.trusted) if self.trusted else None,
             names,
             list(notes),
+            self.said(taken),
         )
+
+
+def _blank_is_none(values: Any) -> NDArray[Any]:
+    array = np.asarray(values) if isinstance(values, np.ndarray) else objects(values)
+    if array.dtype.kind in "biuf" or array.ndim != 1:
+        return array
+    return objects([None if value is None or value == "" else value for value in array.tolist()])
 
 
 def _no_such(name: str, available: Sequence[str], kind: str) -> str:
@@ -151,7 +181,9 @@ def _no_such(name: str, available: Sequence[str], kind: str) -> str:
 def _check_lengths(table: Table) -> None:
     """A mask for the rows must fit every column; the columns of a table do by themselves."""
     n_rows = len(table.features)
-    for what, values in (("labels", table.labels), ("ids", table.ids), ("trusted marks", table.trusted)):
+    said = table.annotators if isinstance(table.annotators, dict) else {"annotators": table.annotators}
+    columns = (("labels", table.labels), ("ids", table.ids), ("trusted marks", table.trusted), *said.items())
+    for what, values in columns:
         if values is not None and (values.ndim == 0 or len(values) != n_rows):
             raise DataError(
                 f"features and {what} must have the same length. Got {n_rows} rows and {what} of shape {values.shape}."
@@ -189,8 +221,11 @@ def _feature_array(archive: Any, columns: Columns) -> str:
 
 def _read_npy(path: Path, columns: Columns) -> Table:
     """A bare array: the labels are a file of their own, or one of its columns, counted from 0 (-1: the last)."""
-    if columns.ids or columns.trusted or columns.features or columns.ignore:
-        raise DataError("an .npy has no names for --id, --trusted, --features or --ignore. Use an .npz or a table.")
+    if columns.ids or columns.trusted or columns.features or columns.ignore or columns.annotators:
+        raise DataError(
+            "an .npy has no names for --id, --trusted, --features, --ignore or annotators. Use an .npz or a table."
+        )
+    assert columns.labels is not None
     array = _load_npy(path)
     features = _matrix(array, str(path))
     names = [str(place) for place in range(features.shape[1])]
@@ -273,6 +308,8 @@ def _read_csv(path: Path, columns: Columns) -> Table:
         raise DataError(f"{path} must hold rows below its header. It has none.")
     taken = {name: objects(values) for name, values in zip(special, zip(*text, strict=True), strict=True)}
     table = columns.table(np.concatenate(chunks), taken, names, notes)
+    if table.labels is None:
+        return table
     numbers = numbers_or_none([label for label in table.labels if label])
     if numbers is not None:
         refuse_continuous(numbers[~np.isnan(numbers)])

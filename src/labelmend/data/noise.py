@@ -1,7 +1,9 @@
 """Planted label errors, for benchmarks, tests and self-tests: the only generators of wrong labels.
 
-Knows true labels; nothing that corrects labels may import this.
-Every generator returns a changed copy. `random`, `confusing` and `patch` never draw the true class;
+Knows true labels; nothing that corrects labels may import this, save `trust/planting.py`, which plants errors on top of
+given ones and takes these for the truth.
+Every generator returns a changed copy. `random`, `confusing` and `patch` never draw the true class; `among` (true where
+a label may be changed) keeps them to some of the samples, and a rate is a share of all samples all the same.
 `symmetric` draws from all classes, the true one included, as every published table does.
 """
 
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 IntArray = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 # Published asymmetric noise on CIFAR-10: truck -> automobile, bird -> airplane, cat <-> dog, deer -> horse.
 CIFAR10_ASYMMETRIC = {9: 1, 2: 0, 3: 5, 5: 3, 4: 7}
@@ -34,24 +37,36 @@ def asymmetric(labels: ArrayLike, rate: float, mapping: dict[int, int], rng: np.
     return noisy
 
 
-def random(labels: ArrayLike, rate: float, n_classes: int, rng: np.random.Generator) -> IntArray:
+def random(
+    labels: ArrayLike, rate: float, n_classes: int, rng: np.random.Generator, among: Mask | None = None
+) -> IntArray:
     """Give a share of the samples another class, uniformly."""
-    return _flip_randomly(np.array(labels, dtype=np.int64), _choose(len(np.asarray(labels)), rate, rng), n_classes, rng)
+    noisy = np.array(labels, dtype=np.int64)
+    return _flip_randomly(noisy, _choose(len(noisy), rate, rng, among), n_classes, rng)
 
 
-def confusing(labels: ArrayLike, rate: float, probabilities: NDArray[np.floating]) -> IntArray:
+def confusing(
+    labels: ArrayLike, rate: float, probabilities: NDArray[np.floating], among: Mask | None = None
+) -> IntArray:
     """Give the samples nearest to a decision boundary the class on the other side of it.
 
     `probabilities` are out-of-fold class probabilities, see `forest_probabilities`.
     """
     noisy = np.array(labels, dtype=np.int64)
-    rivals = np.array(probabilities, dtype=float)
-    own = rivals[np.arange(len(noisy)), noisy].copy()
-    rivals[np.arange(len(noisy)), noisy] = -np.inf
-    margin = own - rivals.max(axis=1)
-    flipped = np.argsort(margin, kind="stable")[: round(rate * len(noisy))]
-    noisy[flipped] = rivals[flipped].argmax(axis=1)
+    rival, margin = nearest_rival(noisy, probabilities)
+    margin = margin if among is None else np.where(among, margin, np.inf)
+    flipped = np.argsort(margin, kind="stable")[: _number(len(noisy), rate, among)]
+    noisy[flipped] = rival[flipped]
     return noisy
+
+
+def nearest_rival(labels: IntArray, probabilities: NDArray[np.floating]) -> tuple[IntArray, NDArray[np.float64]]:
+    """The most probable other class of every sample, and how far ahead of it its own class is."""
+    rivals = np.array(probabilities, dtype=float)
+    places = np.arange(len(labels))
+    own = rivals[places, labels].copy()
+    rivals[places, labels] = -np.inf
+    return rivals.argmax(axis=1), own - rivals.max(axis=1)
 
 
 def both(labels: ArrayLike, rate: float, probabilities: NDArray[np.floating], rng: np.random.Generator) -> IntArray:
@@ -63,7 +78,14 @@ def both(labels: ArrayLike, rate: float, probabilities: NDArray[np.floating], rn
     return _flip_randomly(noisy, chosen, probabilities.shape[1], rng)
 
 
-def patch(labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Generator, size: int = 15) -> IntArray:
+def patch(
+    labels: ArrayLike,
+    rate: float,
+    features: ArrayLike,
+    rng: np.random.Generator,
+    size: int = 15,
+    among: Mask | None = None,
+) -> IntArray:
     """Mislabel whole neighbourhoods: a random sample and its nearest unflipped samples of its class, `size` in all.
 
     They get the class whose mean is nearest to the sample. This is the case the paper was made for.
@@ -73,9 +95,9 @@ def patch(labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Ge
     noisy = labels.copy()
     classes = np.unique(labels)
     means = np.stack([features[labels == c].mean(axis=0) for c in classes])
-    free = np.ones(len(labels), dtype=bool)
-    wanted = round(rate * len(labels))
-    while (left := wanted - int((~free).sum())) > 0:
+    free = np.ones(len(labels), dtype=bool) if among is None else np.array(among, dtype=bool)
+    left = _number(len(labels), rate, among)
+    while left > 0:
         seed = rng.choice(np.flatnonzero(free))
         members = np.flatnonzero(free & (labels == labels[seed]))
         distance = ((features[members] - features[seed]) ** 2).sum(axis=1)
@@ -84,7 +106,26 @@ def patch(labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Ge
         to_means[classes == labels[seed]] = np.inf
         noisy[chosen] = classes[to_means.argmin()]
         free[chosen] = False
+        left -= len(chosen)
     return noisy
+
+
+def mixture(
+    labels: ArrayLike,
+    rates: dict[str, float],
+    probabilities: NDArray[np.floating],
+    features: ArrayLike,
+    rng: np.random.Generator,
+) -> IntArray:
+    """`confusing`, then `patch`, then `random`, each at its own rate of all samples and on samples still untouched."""
+    labels = np.asarray(labels, dtype=np.int64)
+    noisy = confusing(labels, rates.get("confusing", 0.0), probabilities)
+    untouched = np.flatnonzero(noisy == labels)
+    rate = rates.get("patch", 0.0) * len(labels) / len(untouched)
+    noisy[untouched] = patch(labels[untouched], rate, np.asarray(features)[untouched], rng)
+    untouched = np.flatnonzero(noisy == labels)
+    wanted = min(round(rates.get("random", 0.0) * len(labels)), len(untouched))
+    return _flip_randomly(noisy, rng.choice(untouched, size=wanted, replace=False), probabilities.shape[1], rng)
 
 
 def forest_probabilities(features: ArrayLike, labels: ArrayLike, seed: int, n_trees: int = 200) -> NDArray[np.float64]:
@@ -96,8 +137,14 @@ def forest_probabilities(features: ArrayLike, labels: ArrayLike, seed: int, n_tr
     return np.asarray(cross_val_predict(forest, features, labels, cv=5, method="predict_proba"))
 
 
-def _choose(n: int, rate: float, rng: np.random.Generator) -> NDArray[np.intp]:
-    return rng.choice(n, size=round(rate * n), replace=False)
+def _choose(n: int, rate: float, rng: np.random.Generator, among: Mask | None = None) -> NDArray[np.intp]:
+    rows = np.arange(n) if among is None else np.flatnonzero(among)
+    return rng.choice(rows, size=_number(n, rate, among), replace=False)
+
+
+def _number(n: int, rate: float, among: Mask | None) -> int:
+    """How many samples a rate of all `n` means, and at most those that may be changed."""
+    return min(round(rate * n), n if among is None else int(np.count_nonzero(among)))
 
 
 def _flip_randomly(noisy: IntArray, chosen: NDArray[np.intp], n_classes: int, rng: np.random.Generator) -> IntArray:

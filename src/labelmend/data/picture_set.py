@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.annotations import is_table
 from labelmend.errors import DataError
 
 Source = Path | bytes | NDArray[np.uint8] | None  # a file, an encoded picture, pixels, or nothing where a cell is empty
@@ -33,6 +34,7 @@ class Pictures:
     trusted: NDArray[np.bool_] | None
     sources: Sources
     notes: list[str] = field(default_factory=list)  # what the user should know about the finding
+    annotators: Any = None  # who gave each label, or the labels of each of them: see `annotations.py`
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -74,7 +76,7 @@ def checked(pictures: Pictures) -> Pictures:
         classes = {label for label in pictures.given if label is not None}
     except TypeError:
         raise DataError("labels must be single values such as text or numbers. Got lists instead.") from None
-    if len(classes) < 2:
+    if len(classes) < 2 and not (is_table(pictures.annotators) and not classes):
         found = f"only the class {classes.pop()!r}" if classes else "no label at all"
         raise DataError(f"labels must hold at least two classes. Got {found} instead.")
     return pictures

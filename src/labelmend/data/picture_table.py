@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from labelmend.data.labels import objects, refuse_continuous
 from labelmend.data.load import (
     UNREADABLE,
+    AnnotatorColumns,
     Columns,
     csv_rows,
     marks,
@@ -36,10 +37,12 @@ LABEL_NAMES = ("label", "labels", "y")
 STATE, SPLITS, INFO = "state.json", "dataset_dict.json", "dataset_info.json"  # what save_to_disk writes
 
 
-def read_table(path: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
+def read_table(
+    path: Path, labels: str | None, ids: str | None, trusted: str | None, annotators: AnnotatorColumns = None
+) -> Pictures:
     """A table with a column of paths, which start at the table, or of encoded pictures, as Hugging Face writes them."""
     if path.suffix.lower() == ".csv":
-        columns, values = _read_csv(path, labels, ids, trusted)
+        columns, values = _read_csv(path, labels, ids, trusted, annotators)
         return _from_columns(columns, values, _paths(path.parent, values[_picture(columns)]), ids is not None)
     pyarrow = require_pyarrow(f"reading {path.name}")
     try:
@@ -47,7 +50,7 @@ def read_table(path: Path, labels: str | None, ids: str | None, trusted: str | N
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(f"{path} must be a Parquet file. Could not read it: {error}") from error
     about = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
-    return _from_arrow(table, about.get("info", {}).get("features", {}), path.parent, labels, ids, trusted)
+    return _from_arrow(table, about.get("info", {}).get("features", {}), path.parent, labels, ids, trusted, annotators)
 
 
 def is_saved_dataset(folder: Path) -> bool:
@@ -62,10 +65,12 @@ def saved_state(folder: Path) -> Path | None:
     return root / STATE
 
 
-def read_saved_dataset(folder: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
+def read_saved_dataset(
+    folder: Path, labels: str | None, ids: str | None, trusted: str | None, annotators: AnnotatorColumns = None
+) -> Pictures:
     """A dataset saved with `save_to_disk`; of several splits the one named train."""
     root, table, features, notes = open_saved(folder)
-    pictures = _from_arrow(table, features, root, labels, ids, trusted)
+    pictures = _from_arrow(table, features, root, labels, ids, trusted, annotators)
     pictures.notes.extend(notes)
     return pictures
 
@@ -86,10 +91,12 @@ def open_saved(folder: Path) -> tuple[Path, Any, dict[str, Any], list[str]]:
     return root, table, features, notes
 
 
-def read_npz(path: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
+def read_npz(
+    path: Path, labels: str | None, ids: str | None, trusted: str | None, annotators: AnnotatorColumns = None
+) -> Pictures:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            columns = _choose(archive.files, "array", PICTURE_ARRAYS, labels, ids, trusted)
+            columns = _choose(archive.files, "array", PICTURE_ARRAYS, labels, ids, trusted, annotators)
             arrays = {name: text_of(archive[name]) for name in (_picture(columns), *columns.special())}
     except DataError:
         raise
@@ -142,35 +149,43 @@ def picture_arrays(path: Path, other: Collection[str | None]) -> Iterator[tuple[
 
 
 def _read_csv(
-    path: Path, labels: str | None, ids: str | None, trusted: str | None
+    path: Path, labels: str | None, ids: str | None, trusted: str | None, annotators: AnnotatorColumns = None
 ) -> tuple[Columns, dict[str, list[Any]]]:
     """Labels, ids and paths stay the text that is in the file; an empty label is a missing one."""
     with csv_rows(path) as (header, rows):
-        columns = _choose(header, "column", PICTURE_COLUMNS, labels, ids, trusted)
+        columns = _choose(header, "column", PICTURE_COLUMNS, labels, ids, trusted, annotators)
         names = list(dict.fromkeys([_picture(columns), *columns.special()]))
         places = [header.index(name) for name in names]
         cells = [[row[place] for place in places] for row in whole_rows(rows, len(header))]
     if not cells:
         raise DataError(f"{path} must hold rows below its header. It has none.")
     values = {name: [row[place] for row in cells] for place, name in enumerate(names)}
-    given = [label for label in values[columns.labels] if label]
+    given = [label for label in values.get(columns.labels or "", ()) if label]
     numbers = numbers_or_none(given)
-    if numbers is not None:
+    if given and numbers is not None:
         refuse_continuous(numbers[~np.isnan(numbers)])
     return columns, values
 
 
 def _from_arrow(
-    table: Any, features: dict[str, Any], folder: Path, labels: str | None, ids: str | None, trusted: str | None
+    table: Any,
+    features: dict[str, Any],
+    folder: Path,
+    labels: str | None,
+    ids: str | None,
+    trusted: str | None,
+    annotators: AnnotatorColumns = None,
 ) -> Pictures:
-    columns = _choose(table.column_names, "column", PICTURE_COLUMNS, labels, ids, trusted)
+    columns = _choose(table.column_names, "column", PICTURE_COLUMNS, labels, ids, trusted, annotators)
     values = {name: table.column(name).to_pylist() for name in columns.special()}
-    names = features.get(columns.labels, {})
-    if isinstance(names, dict) and names.get("_type") == "ClassLabel" and names.get("names"):
-        known = names["names"]
-        values[columns.labels] = [
-            known[code] if code is not None and 0 <= code < len(known) else None for code in values[columns.labels]
-        ]
+    said = columns.annotators if isinstance(columns.annotators, tuple) else ()
+    for column in (columns.labels, *said):
+        names = features.get(column or "", {})
+        if column is not None and isinstance(names, dict) and names.get("_type") == "ClassLabel" and names.get("names"):
+            known = names["names"]
+            values[column] = [
+                known[code] if code is not None and 0 <= code < len(known) else None for code in values[column]
+            ]
     pictures = table.column(_picture(columns))
     kind = pictures.type
     if str(kind) in ("string", "large_string"):
@@ -209,9 +224,10 @@ def _from_columns(columns: Columns, values: dict[str, list[Any]], sources: Any, 
         names, notes = unique_or_rows(values[columns.ids])
     elif _picture(columns) in values:
         names, notes = unique_or_rows(values[_picture(columns)])
-    given = [None if label is None or label == "" or label != label else label for label in values[columns.labels]]
+    labels = values[columns.labels] if columns.labels is not None else [None] * n
+    given = [None if label is None or label == "" or label != label else label for label in labels]
     trusted = marks(objects(values[columns.trusted]), columns.trusted) if columns.trusted else None
-    return Pictures(names, given, trusted, sources, notes)
+    return Pictures(names, given, trusted, sources, notes, columns.said(values))
 
 
 def _choose(
@@ -221,6 +237,7 @@ def _choose(
     labels: str | None,
     ids: str | None,
     trusted: str | None,
+    annotators: AnnotatorColumns = None,
 ) -> Columns:
     """The columns by their roles: the names that were given, else the usual ones. The pictures are the features."""
     available = list(available)
@@ -229,11 +246,12 @@ def _choose(
         return next((name for name in names if name in available), None)
 
     columns = Columns(
-        labels or first(LABEL_NAMES) or LABEL_NAMES[0],
+        labels or first(LABEL_NAMES) or (None if isinstance(annotators, tuple) else LABEL_NAMES[0]),
         ids or first(("id", "ids")),
         trusted or first(("trusted",)),
         first(pictures) or pictures[0],
         (),
+        annotators,
     )
     columns.require(available, kind)
     return columns

@@ -14,7 +14,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from labelmend.data.load import UNREADABLE
+from labelmend.data.load import UNREADABLE, AnnotatorColumns
 from labelmend.data.picture_folder import ENDINGS, class_folders, find_in_folders, train_split
 from labelmend.data.picture_set import Pictures, Source, Sources, checked
 from labelmend.data.picture_table import (
@@ -37,25 +37,30 @@ FOLDER_TABLES = ("metadata.csv", "metadata.parquet")  # the names of the imagefo
 
 
 def find_pictures(
-    source: str | Path, labels: str | None = None, ids: str | None = None, trusted: str | None = None
+    source: str | Path,
+    labels: str | None = None,
+    ids: str | None = None,
+    trusted: str | None = None,
+    annotators: AnnotatorColumns = None,
 ) -> Pictures:
     """All pictures of a source, sorted by path or in the order of the rows.
 
     `labels`, `ids` and `trusted` name columns, or arrays of an .npz; without them the usual names are looked for.
+    `annotators` names the column that says who gave the label, or a column of labels for each annotator.
     """
     path = Path(source)
     if not os.path.lexists(path):
         raise DataError(f"there must be a folder or file {path}. There is none; check the path.")
     try:
         if path.is_dir():
-            return checked(_find_in(path, labels, ids, trusted))
+            return checked(_find_in(path, labels, ids, trusted, annotators))
         reader = READERS.get(path.suffix.lower())
         if reader is None or not path.is_file():
             raise DataError(
                 f"pictures must come as a folder, or as a file that ends in {', '.join(READERS)}. "
                 f"Got {path.name!r} instead."
             )
-        return checked(reader(path, labels, ids, trusted))
+        return checked(reader(path, labels, ids, trusted, annotators))
     except OSError as error:
         raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
 
@@ -84,13 +89,15 @@ def holds_pictures(source: str | Path, other: Collection[str | None] = ()) -> bo
     return any(isinstance(cell, dict) or Path(str(cell)).suffix.lower() in ENDINGS for cell in named)
 
 
-def _find_in(folder: Path, labels: str | None, ids: str | None, trusted: str | None) -> Pictures:
+def _find_in(
+    folder: Path, labels: str | None, ids: str | None, trusted: str | None, annotators: AnnotatorColumns
+) -> Pictures:
     if is_saved_dataset(folder):
-        return read_saved_dataset(folder, labels, ids, trusted)
+        return read_saved_dataset(folder, labels, ids, trusted, annotators)
     root = train_split(folder)
     table = next((root / name for name in FOLDER_TABLES if (root / name).is_file()), None)
-    if table is not None and (labels or len(class_folders(root)) < 2):
-        return read_table(table, labels, ids, trusted)
-    if labels or ids or trusted:
+    if table is not None and (labels or annotators or len(class_folders(root)) < 2):
+        return read_table(table, labels, ids, trusted, annotators)
+    if labels or ids or trusted or annotators:
         raise DataError("columns can be named for tables only. Class folders have none: the folder is the label.")
     return find_in_folders(folder, root)

@@ -38,7 +38,7 @@ class Rows(Protocol):
 
 
 def open_rows(
-    path: Path, labels: str, id: str | None = None, trusted: str | None = None, features: str | None = None
+    path: Path, labels: str | None, id: str | None = None, trusted: str | None = None, features: str | None = None
 ) -> Rows:
     """Named are the arrays of an .npz, or the labels of an .npy; tables have all they need inside."""
     if not path.is_file():
@@ -122,7 +122,9 @@ class ParquetRows:
 class ArrayRows:
     """Labels, ids and marks first, then the features, with the numbers the method saw."""
 
-    def __init__(self, path: Path, labels: str, id: str | None, trusted: str | None, features: str | None) -> None:
+    def __init__(
+        self, path: Path, labels: str | None, id: str | None, trusted: str | None, features: str | None
+    ) -> None:
         table = load_table(path, labels, id, trusted, features)
         self.features = table.features
         label_name = "label" if path.suffix.lower() == ".npy" else labels

@@ -22,6 +22,10 @@ from labelmend.run_folder import as_text
 GIVEN, CONFIDENCE = "label_given", "label_confidence"  # the columns that are added
 TABLES = (".csv", ".parquet")
 
+NO_LABEL_COLUMN = (
+    "--with-data needs a label column to mend. The run has those of its annotators only; export without --with-data."
+)
+
 
 @dataclass(frozen=True)
 class SourceTable:
@@ -49,7 +53,9 @@ def source_table(handover: Handover) -> SourceTable:
     if isinstance(found, OriginalRows):
         assert source is not None
         rows, places = found.rows, found.places
-        column = rows.columns[0] if isinstance(rows, ArrayRows) else source.labels or ""
+        if source.labels is None:
+            raise DataError(NO_LABEL_COLUMN)
+        column = rows.columns[0] if isinstance(rows, ArrayRows) else source.labels
     elif isinstance(found, OriginalPictures) and found.at is not None and found.at.suffix.lower() in TABLES:
         rows, places = open_rows(found.at, ""), found.places
         column = label_column(handover, rows.columns)
@@ -66,7 +72,10 @@ def source_table(handover: Handover) -> SourceTable:
 def label_column(handover: Handover, columns: Sequence[str]) -> str:
     """Of a table of pictures: the one that was named, or the first with a usual name."""
     named = handover.result.source.labels if handover.result.source else None
-    return named or next(name for name in LABEL_NAMES if name in columns)
+    found = named or next((name for name in LABEL_NAMES if name in columns), None)
+    if found is None:
+        raise DataError(NO_LABEL_COLUMN)
+    return found
 
 
 def samples_of_rows(places: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:

@@ -4,10 +4,13 @@
       Number          one of the figures at the top
       Flow, Pair      which given labels became which, and the pairs that changed most: `classes.py`
       ClassNoise      how wrong the labels of a class are estimated to be: likewise
+      NoiseProfile    how many labels are wrong and of what kind the errors are: `trust/profile.py`
       Round           one round of the history
       MapContents     the samples on a plane
       Gallery         samples worth a look, and by what rule they were chosen: `samples.py`
+      TrustContents   planted errors, and what the run expects of its own labels: `trust.py`
       Making          how the result was made: `making.py`
+      Annotators      how good everyone is who gave labels: the record of the run itself
 
 Pictures are made in `pictures.py`.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +30,14 @@ from labelmend.report.classes import ClassNoise, Flow, Pair, class_noise, flow, 
 from labelmend.report.making import Making, describe_making
 from labelmend.report.pictures import Atlas, make_atlas
 from labelmend.report.samples import Describer, Gallery, galleries
+from labelmend.report.trust import TrustContents, trust_contents
 from labelmend.result import UNREADABLE, Correction
+from labelmend.trust.annotator_record import Annotators
+from labelmend.trust.profile import NoiseProfile
+from labelmend.trust.reasons import REASONS
+
+if TYPE_CHECKING:
+    from labelmend.trust.selftest import SelfTest
 
 STATUSES = ("kept", "filled", "unreadable", "reviewed", "review", "corrected")  # the last are drawn on top
 HISTOGRAMS = 6  # rounds whose certainty is shown
@@ -78,6 +89,8 @@ class Contents:
     pairs: tuple[Pair, ...]
     noise: tuple[ClassNoise, ...]
     noise_rate: float
+    profile: NoiseProfile | None
+    reasons: tuple[tuple[str, int], ...]  # and how many samples have them
     rounds: tuple[Round, ...]
     map: MapContents | None
     galleries: tuple[Gallery, ...]
@@ -86,9 +99,11 @@ class Contents:
     unreadable: tuple[tuple[str, str], ...]
     kind: str  # of the samples: pictures, rows or none
     without: str  # why samples, or some of them, cannot be shown
+    trust: TrustContents
+    annotators: Annotators | None = None
 
 
-def make_contents(result: Correction, originals: Originals) -> Contents:
+def make_contents(result: Correction, originals: Originals, selftest: SelfTest | None = None) -> Contents:
     classes = tuple(str(name) for name in result.classes.tolist())
     describe = Describer(result, originals, classes)
     return Contents(
@@ -100,6 +115,8 @@ def make_contents(result: Correction, originals: Originals) -> Contents:
         pairs=pairs(result, describe),
         noise=class_noise(result, classes),
         noise_rate=result.noise_rate,
+        profile=result.profile,
+        reasons=() if result.reason is None else tuple((name, result.count_reason(name)) for name in REASONS[1:]),
         rounds=tuple(_round(record) for record in result.history),
         map=_map(result, originals, describe),
         galleries=galleries(result, describe),
@@ -108,6 +125,8 @@ def make_contents(result: Correction, originals: Originals) -> Contents:
         unreadable=tuple(result.unreadable.items()),
         kind=originals.kind,
         without=originals.reason,
+        annotators=result.annotators,
+        trust=trust_contents(result, selftest),
     )
 
 
@@ -117,7 +136,9 @@ def sentence(result: Correction) -> str:
     parts = [f"{summary['corrected']:,} were corrected", f"{summary['review']:,} are doubtful and wait for a look"]
     if decided := result.count("reviewed"):
         parts.append(f"{decided:,} were decided by a person")
-    more = [
+    broken = summary["expected_broken"]
+    more = [f" Of the changed ones about {round(broken):,} are expected to have been right."] if broken else []
+    more += [
         f" {count:,} {words}."
         for count, words in (
             (summary["filled"], "had no label and got one"),

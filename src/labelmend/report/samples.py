@@ -14,11 +14,21 @@ from numpy.typing import NDArray
 from labelmend.data.picture_pixels import quiet
 from labelmend.originals import Originals, thumbnail
 from labelmend.result import Correction
+from labelmend.trust.reasons import NONE
 
 PER_GALLERY = 18
 THUMBNAIL = 112  # pixels
 CELLS = 12  # of a row that are shown
+NO_CLASS = (
+    "Among the samples whose class the net and the graphs are least sure of, those whose label would have changed or "
+    "that lie far outside what is usual; the worst first. They were not relabelled. Look for damaged data and missing "
+    "classes."
+)
 MAJORITY = 0.5  # of the votes, below which no class fits
+NO_MAJORITY = (
+    f"No class got {MAJORITY:.0%} of the suggestions of the last vote, and none is the label of more than half of the "
+    "nearest samples; the smallest leading share first. Look for damaged data and missing classes."
+)
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,8 @@ def galleries(result: Correction, describe: Describer, most: int = PER_GALLERY) 
         ),
         gallery(
             "Samples no class fits",
-            f"No class got {MAJORITY:.0%} of the suggestions of the last vote, and none is the label of more than half "
-            "of the nearest samples; the smallest leading share first. Look for damaged data and missing classes.",
-            no_class_fits(result),
+            NO_CLASS if result.reason is not None else NO_MAJORITY,
+            no_class_fits(result) if result.reason is None else outliers(result),
         ),
     )
 
@@ -136,6 +145,13 @@ def surest(result: Correction, among: NDArray[np.int64], most: int) -> NDArray[n
 def _hardest(result: Correction) -> NDArray[np.int64]:
     doubtful = np.flatnonzero(result.status == "review")
     return doubtful[np.lexsort((result.certainty[doubtful], result.confidence[doubtful]))]
+
+
+def outliers(result: Correction) -> NDArray[np.int64]:
+    """Samples the run found to fit no class, the worst first."""
+    assert result.reason is not None
+    found = np.flatnonzero(result.reason == NONE)
+    return found if result.misfit is None else found[np.argsort(-result.misfit[found], kind="stable")]
 
 
 def no_class_fits(result: Correction) -> NDArray[np.int64]:

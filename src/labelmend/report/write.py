@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labelmend.errors import RunFolderError
 from labelmend.originals import open_originals
@@ -15,6 +16,9 @@ from labelmend.run_folder import is_run, load_labels
 from labelmend.source import places
 from labelmend.target import whole
 from labelmend.terminal import printable
+
+if TYPE_CHECKING:
+    from labelmend.trust.selftest import SelfTest
 
 REPORT = "report.html"
 
@@ -29,7 +33,12 @@ def report_command(run: Path, out: Path | None, data: Path | None, force: bool) 
 
 
 def write_report(
-    result: Correction, target: Path, run: Path | None = None, data: Path | None = None, force: bool = False
+    result: Correction,
+    target: Path,
+    run: Path | None = None,
+    data: Path | None = None,
+    force: bool = False,
+    selftest: SelfTest | None = None,
 ) -> str:
     """`run`: the folder of the result, if it has one: data that moved together with it are found.
 
@@ -39,7 +48,7 @@ def write_report(
     keep = [] if in_its_place else [*([] if run is None else [run]), *places(result.source, data)]
     with whole(target, force, keep=keep, in_run=in_its_place) as partial:
         originals = open_originals(run or target.parent, result, data)
-        partial.write_text(page(make_contents(result, originals)), encoding="utf-8")
+        partial.write_text(page(make_contents(result, originals, selftest)), encoding="utf-8")
     return originals.reason
 
 

@@ -15,8 +15,11 @@ import numpy as np
 from labelmend.result import UNREADABLE, Correction
 from labelmend.review.decisions import LABEL, Standing
 from labelmend.run_folder import as_text
+from labelmend.trust.reasons import NONE, TWO
 
 SHOWN_VOTES = 6  # classes with the largest shares
+OUTLIER = "It fits no class: net and graphs hardly know it. Its label was left as given, whatever they guess."
+AMBIGUOUS = "It fits two classes: graphs and net are divided between them."
 SPLIT_VOTE = 0.6  # a winner with less than this share did not win clearly
 
 
@@ -114,6 +117,8 @@ class Witness:
 
     def _reasons(self, sample: int, votes: list[Share], neighbors: list[Neighbor]) -> Iterator[str]:
         yield self._why(sample)
+        if (reason := self._reason(sample)) is not None:
+            yield reason
         if len(votes) > 1 and votes[0].share < SPLIT_VOTE:
             one, two = votes[:2]
             yield (
@@ -141,6 +146,8 @@ class Witness:
             return f"The given label was kept at {sure}."
         if status == "corrected":
             return f"The label was changed at {sure}, sure enough to do it without asking."
+        if result.reason is not None and result.reason[sample] == NONE:
+            return OUTLIER
         if self._sizes[code] < result.config.min_class_size:
             count = int(self._sizes[code])
             return f"Only {count} sample{'s have' if count > 1 else ' has'} this label: too few to judge, left alone."
@@ -148,6 +155,11 @@ class Witness:
         if code == int(result.corrected_codes[sample]):
             return f"The given label is the best guess, but only at {sure}; below {bar} a person should look."
         return f"The given label is probably wrong, but {label} has only {sure}; below {bar} a person should look."
+
+    def _reason(self, sample: int) -> str | None:
+        """What the run found besides: that the sample is ambiguous."""
+        found = "" if self.result.reason is None else str(self.result.reason[sample])
+        return AMBIGUOUS if found == TWO else None
 
     def _neighborhood(self, neighbors: list[Neighbor]) -> str:
         counts = Counter(neighbor.label for neighbor in neighbors).most_common(2)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from labelmend.benchmarks import rivals
 from labelmend.benchmarks.datasets import clusters
 from labelmend.errors import MissingExtraError
+from labelmend.trust import rivals
 
 EASY = clusters(seed=0, n_rows=120, n_columns=6, n_classes=3, spread=4.0)
 

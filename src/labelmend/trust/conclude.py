@@ -1,0 +1,41 @@
+"""The last step of a run: who fits no class, why samples are in doubt, and what the noise looks like.
+
+Knows the state of a run after its decision; the parts are `reasons.py` and `profile.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelmend.decide import KEPT, Decision, Posterior
+from labelmend.state import Problem, RoundState
+from labelmend.trust.profile import NoiseProfile, noise_profile
+from labelmend.trust.reasons import hold, misfit, outliers, reason_codes
+from labelmend.trust.testimony import gather
+
+
+@dataclass(frozen=True)
+class Conclusions:
+    decision: Decision  # with outliers left as they were
+    reasons: NDArray[np.int8]  # positions in reasons.REASONS
+    misfit: NDArray[np.float32]
+    profile: NoiseProfile  # classes by their codes
+
+
+def conclude(
+    state: RoundState, problem: Problem, found: Posterior, decision: Decision, outlier_share: float, seed: int
+) -> Conclusions:
+    """The profile is that of the labels before outliers were held back: where they go astray is not known."""
+    problem = replace(problem, given_labels=problem.labels_in_use)
+    told = gather(state, problem, found, decision, KEPT)
+    scores = misfit(told)
+    foreign = outliers(told, scores, outlier_share)
+    return Conclusions(
+        hold(decision, found.probabilities, problem.given_labels, foreign),
+        reason_codes(told, foreign),
+        scores.astype(np.float32),
+        noise_profile(told, list(range(told.n_classes)), np.random.default_rng(seed)),
+    )

@@ -1,0 +1,84 @@
+"""What a run knows about every sample at its end, gathered once for the noise profile and the reasons.
+
+Knows the nets, graphs and the posterior of a run, and turns them into arrays; does not know what they are used for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from labelmend.decide import Decision, Posterior, as_distribution
+from labelmend.embed import embed
+from labelmend.graph.knn import normalize_rows
+from labelmend.state import Problem, RoundState
+
+Floats = NDArray[np.floating]
+Codes = NDArray[np.int64]
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Testimony:
+    """Arrays run along the samples; C classes."""
+
+    given: Codes  # -1: no label
+    decided: Codes  # the label the run holds most probable
+    confidence: Floats  # its posterior probability
+    kept: NDArray[np.bool_]  # the given label stays, without doubt
+    fixed: NDArray[np.bool_]  # trusted: never in question
+    graphs: Floats  # (n, C) what the graphs say without the sample's own label
+    logits: Floats  # (n, C) of the deployed net, centred: rows sum to zero
+    reach: Floats  # (n, C) how far the net's features go in the direction of the mean of each decided class
+    posterior: Floats  # (n, C)
+    transition: Floats  # (C, C) P(given | true)
+    neighbors: Codes  # (n, k) nearest samples on a graph of the last round
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.graphs.shape[1])
+
+    def net(self) -> Floats:
+        """(n, C) class probabilities of the deployed net."""
+        shares = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def witness(self, rows: Codes) -> Floats:
+        """p(c | x) as the decision used it: the posterior with the likelihood of the given label taken out again."""
+        labelled = (self.given[rows] >= 0) & ~self.fixed[rows]
+        likelihood = np.where(labelled[:, None], self.transition.T[np.maximum(self.given[rows], 0)], 1.0)
+        shares = self.posterior[rows] / np.maximum(likelihood, TINY)
+        return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), TINY))
+
+
+def gather(state: RoundState, problem: Problem, found: Posterior, decision: Decision, kept: int) -> Testimony:
+    """`kept` is the status that says so."""
+    assert state.neighbors is not None
+    features, logits = embed(state.deployed_net, problem.samples)
+    return Testimony(
+        given=_numpy(problem.given_labels),
+        decided=_numpy(decision.labels),
+        confidence=_numpy(decision.confidence),
+        kept=_numpy(decision.status) == kept,
+        fixed=_numpy(problem.trusted),
+        graphs=_numpy(as_distribution(state.held_out)),
+        logits=_numpy(logits - logits.mean(dim=1, keepdim=True)),
+        reach=_numpy(features @ class_directions(features, decision.labels, problem.n_classes).T),
+        posterior=_numpy(found.probabilities),
+        transition=_numpy(found.transition),
+        neighbors=_numpy(state.neighbors),
+    )
+
+
+def class_directions(features: Tensor, labels: Tensor, n_classes: int) -> Tensor:
+    """(C, d) means of the classes, of length one; zero for a class without samples."""
+    sums = features.new_zeros(n_classes, features.shape[1]).index_add_(0, labels, features)
+    return normalize_rows(sums)
+
+
+def _numpy(values: Tensor) -> NDArray[Any]:
+    return np.asarray(values.detach().cpu().numpy())
