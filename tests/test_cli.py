@@ -18,7 +18,7 @@ import labelmend
 import labelmend.api
 from blobs import blobs, plant
 from coloured import COLOURS, TINY, coloured, write_folders
-from labelmend import cli, run_folder
+from labelmend import cli_parameters, run_folder
 from labelmend.cli import main
 from labelmend.config import RunConfig, make_config
 from labelmend.errors import ConfigError
@@ -101,7 +101,7 @@ def test_the_help_of_correct_explains_every_option(capsys):
 
 
 def test_every_section_of_the_parameters_begins_at_a_parameter():
-    assert set(cli.SECTIONS) <= {entry.name for entry in dataclasses.fields(RunConfig)}
+    assert set(cli_parameters.SECTIONS) <= {entry.name for entry in dataclasses.fields(RunConfig)}
 
 
 def test_help_does_not_wait_for_torch():

@@ -17,7 +17,7 @@ from torch import nn
 
 import labelmend
 from blobs import QUICK, blobs, plant
-from labelmend import run_folder
+from labelmend import in_place, run_folder
 from labelmend.config import make_config
 from labelmend.data.labels import Labels
 from labelmend.errors import RunFolderError
@@ -264,7 +264,7 @@ def test_force_replaces_a_run_and_leaves_nothing_beside_it(saved):
 
 
 def test_force_replaces_a_run_where_folders_cannot_change_places(saved, monkeypatch):
-    monkeypatch.setattr(run_folder, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(in_place, "_exchange", lambda one, other: False)
     dataclasses.replace(tiny_result(), fingerprint="new").save(saved, force=True)
     assert labelmend.load(saved).fingerprint == "new"
     assert list(saved.parent.iterdir()) == [saved]
@@ -274,10 +274,10 @@ def test_two_folders_change_places_in_one_step(tmp_path):
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "name").write_text(name)
-    if not run_folder._exchange(tmp_path / "one", tmp_path / "other"):
+    if not in_place._exchange(tmp_path / "one", tmp_path / "other"):
         pytest.skip("this system cannot")
     assert (tmp_path / "one" / "name").read_text() == "other"
-    assert not run_folder._exchange(tmp_path / "one", tmp_path / "nowhere")
+    assert not in_place._exchange(tmp_path / "one", tmp_path / "nowhere")
 
 
 def test_the_old_run_steps_back_if_the_new_one_cannot_take_its_place(saved, monkeypatch):
@@ -286,7 +286,7 @@ def test_the_old_run_steps_back_if_the_new_one_cannot_take_its_place(saved, monk
             raise OSError(errno.EIO, "broken disk")
         os.rename(source, target)
 
-    monkeypatch.setattr(run_folder, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(in_place, "_exchange", lambda one, other: False)
     monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
     before = contents(saved)
     with pytest.raises(OSError, match="broken disk"):

@@ -33,7 +33,8 @@ from torch import Tensor
 from labelmend.config import RunConfig
 from labelmend.errors import CheckpointError, ConfigError
 from labelmend.folder_lock import locked
-from labelmend.run_folder import as_round, flush_names, versions
+from labelmend.in_place import flush_names
+from labelmend.run_folder import as_round, versions
 from labelmend.state import Problem, RoundState
 from labelmend.state_tensors import Tensors, fill, to_tensors
 

@@ -45,7 +45,6 @@ executes nothing: CSV, JSON, npz without pickle, safetensors.
 from __future__ import annotations
 
 import csv
-import ctypes
 import dataclasses
 import json
 import os
@@ -68,6 +67,7 @@ from numpy.typing import NDArray
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
 from labelmend.errors import LabelmendError, RunFolderError
+from labelmend.in_place import flush, put_in_place
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
 from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
@@ -89,7 +89,6 @@ LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 PROFILE, REASONS_FILE, MISFIT = "profile.json", "reasons.csv", "misfit.npz"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
-AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
 def save(result: Correction, path: Path, force: bool = False) -> Path:
@@ -479,46 +478,3 @@ def _write_json(path: Path, value: Any) -> None:
     # Half characters, which UTF-8 has no bytes for, are spelled \udcXX: the escape of JSON itself.
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
-
-
-def flush(folder: Path) -> None:
-    """Make sure of the disk: a rename must not get there before the contents."""
-    for written in folder.iterdir():
-        with written.open("r+b") as file:
-            os.fsync(file.fileno())
-    flush_names(folder)
-
-
-def flush_names(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def put_in_place(partial: Path, target: Path) -> None:
-    """Rename; an old run changes places with the new one and is left under the name of the partial one."""
-    if not target.exists():
-        partial.rename(target)
-    elif not _exchange(partial, target):
-        aside = partial.with_suffix(".replaced")
-        target.rename(aside)
-        try:
-            partial.rename(target)
-        except BaseException:
-            aside.rename(target)
-            raise
-        aside.rename(partial)
-    flush_names(target.parent)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two folders in one step, so that a kill finds either run in place. Linux only; False if it cannot."""
-    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
-    if renameat2 is None:
-        return False
-    names = os.fsencode(one), os.fsencode(other)
-    return bool(renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.errors import LabelmendError, RunFolderError
-from labelmend.run_folder import is_run, put_in_place
+from labelmend.in_place import put_in_place
+from labelmend.run_folder import is_run
 
 MARKER = "labelmend-export.json"  # in every folder that an export makes: what it is, and how many files it has
 FORMAT = "labelmend export"

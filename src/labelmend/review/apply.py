@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import RunFolderError
+from labelmend.in_place import flush, flush_names
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log
 from labelmend.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
-from labelmend.run_folder import LABELS, LABELS_PARQUET, SUMMARY, as_text, flush, flush_names, read_run, write_labels
+from labelmend.run_folder import LABELS, LABELS_PARQUET, SUMMARY, as_text, read_run, write_labels
 
 
 @dataclass(frozen=True)
