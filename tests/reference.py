@@ -186,9 +186,19 @@ def package_similarity(F, package_of, seeds):
     return np.mean([S[n, seeds[package_of[n]]] for n in packaged]) if len(packaged) else 0.0
 
 
-def em_posterior(p, g, fixed, n_passes, prior_rows, floor):
+def em_posterior(p, g, fixed, n_passes, prior_rows, floor, sceptical_below):
     """posterior(c | x, g) ~ p(c | x) T[c, g] and T by EM, one sample at a time."""
     n, n_classes = p.shape
+
+    def doubted(counts):
+        noise = 1 - np.trace(counts) / counts.sum()
+        believed = counts.copy()
+        for c in range(n_classes):
+            for other in range(n_classes):
+                if other != c:
+                    believed[c, other] *= noise**2 / (noise**2 + sceptical_below**2)
+                    believed[c, c] += counts[c, other] - believed[c, other]
+        return believed
 
     def transition(counts):
         noise = 1 - np.trace(counts) / max(counts.sum(), 1)
@@ -213,7 +223,7 @@ def em_posterior(p, g, fixed, n_passes, prior_rows, floor):
                 posterior[i] = p[i] * T[:, g[i]] / (p[i] * T[:, g[i]]).sum()
             if g[i] >= 0:
                 counts[:, g[i]] += posterior[i]
-        T = transition(counts)
+        T = transition(doubted(counts))
     return posterior, T
 
 

@@ -129,6 +129,18 @@ def test_the_paper_has_a_recipe_for_pictures():
     assert all(getattr(followed, entry.name) is not None for entry in dataclasses.fields(RunConfig))
 
 
+def test_packages_are_large_and_small_by_turns_unless_a_number_is_set():
+    def packages(config, data="vectors"):
+        followed = follow(config, 1000, 10, data)
+        return followed.packages_per_branch, followed.fine_packages
+
+    assert packages(make_config()) == (4, 16)
+    assert packages(make_config(packages_per_branch=7)) == (7, 7)
+    assert packages(make_config(packages_per_branch=7, fine_packages=9)) == (7, 9)
+    assert packages(make_config(data="pictures"), "pictures") == (4, 4)
+    assert packages(make_config("paper")) == (4, 4)
+
+
 def test_alpha_falls_as_classes_grow():
     alphas = [follow(make_config(), 10 * size, 10).alpha for size in (50, 126, 200, 400, 1000, 5000, 50_000)]
     assert alphas == sorted(alphas, reverse=True)

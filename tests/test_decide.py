@@ -34,7 +34,7 @@ def test_posterior_equals_the_dense_reference():
     fixed[10:13] = True
     found = stage.posterior(witness, labels, fixed, n_passes=7)
     probabilities, transition = reference.em_posterior(
-        witness.numpy(), labels.numpy(), fixed.numpy(), 7, stage.PRIOR_ROWS, stage.FLOOR
+        witness.numpy(), labels.numpy(), fixed.numpy(), 7, stage.PRIOR_ROWS, stage.FLOOR, stage.SCEPTICAL_BELOW
     )
     np.testing.assert_allclose(found.probabilities.numpy(), probabilities, rtol=1e-9)
     np.testing.assert_allclose(found.transition.numpy(), transition, rtol=1e-9)
@@ -53,9 +53,29 @@ def test_a_calibrated_witness_recovers_the_transition_matrix_and_the_noise_rate(
 @pytest.mark.parametrize("sharpness", [0.4, 1.0, 2.5])
 def test_calibration_undoes_a_wrong_sharpness(sharpness):
     witness, labels, truth = noisy_problem(6000, 4, 0.2, sharpness)
-    error = float((witness.argmax(dim=1) != truth).double().mean())
+    says = witness.argmax(dim=1)
+    error = float(((says != truth) & (says != labels)).double().mean())
     found = stage.calibrated_posterior(witness, error, labels, nobody(labels))
     assert found.noise_rate == pytest.approx(0.2, abs=0.03)
+
+
+def test_calibration_counts_the_doubt_where_the_witness_contradicts_a_label():
+    witness, labels, _ = noisy_problem(2000, 4, 0.2, 1.0)
+    fixed = nobody(labels)
+    fixed[:200], labels[200:300] = True, -1
+    says = witness.argmax(dim=1)
+    found = stage.calibrated_posterior(witness, 0.15, labels, fixed)
+    doubt = 1 - found.probabilities.gather(1, says.unsqueeze(1)).squeeze(1)
+    counted = (says != labels) & (labels >= 0) & ~fixed
+    assert float(doubt[counted].sum()) / 1700 == pytest.approx(0.15, abs=0.005)
+
+
+def test_calibration_again_with_other_labels_counts_theirs():
+    witness, labels, truth = noisy_problem(2000, 4, 0.2, 1.0)
+    found = stage.calibrated_posterior(witness, 0.1, labels, nobody(labels))
+    assert found.again is not None
+    directly = stage.calibrated_posterior(witness, 0.1, truth, nobody(truth))
+    assert_close(found.again(truth).probabilities, directly.probabilities)
 
 
 def test_a_witness_known_to_be_wrong_as_often_as_it_objects_changes_nothing():
@@ -63,6 +83,31 @@ def test_a_witness_known_to_be_wrong_as_often_as_it_objects_changes_nothing():
     error = float((witness.argmax(dim=1) != truth).double().mean())
     found = stage.calibrated_posterior(witness, error, truth, nobody(truth))
     assert float((found.probabilities.argmax(dim=1) != truth).double().mean()) <= 0.005
+
+
+def test_a_sample_without_a_label_gets_the_witness_as_sure_as_it_may_be():
+    witness, labels, _ = noisy_problem(2000, 4, 0.2, 0.5)
+    labels[1000:] = -1
+    found = stage.calibrated_posterior(witness, 0.15, labels, nobody(labels)).probabilities
+    expected = stage.weighted_product([witness], [stage.own_sharpness(witness, 0.15)])
+    assert_close(found[1000:], expected[1000:])
+    assert 1 - float(expected.amax(dim=1).mean()) == pytest.approx(0.15, abs=0.005)
+
+
+def test_labels_that_hardly_contradict_a_witness_do_not_make_it_ignorant():
+    witness, truth, _ = noisy_problem(2000, 4, 0.0, 1.0)
+    says = witness.argmax(dim=1)
+    found = stage.calibrated_posterior(witness, 0.2, says, nobody(says))
+    assert found.witness is not None
+    assert 1 - float(found.witness.amax(dim=1).mean()) == pytest.approx(1.5 * 0.2, abs=0.01)
+
+
+def test_a_little_noise_is_held_for_none_and_much_is_believed():
+    few, many = torch.tensor([[995.0, 5.0], [5.0, 995.0]]), torch.tensor([[800.0, 200.0], [200.0, 800.0]])
+    believed = stage.sceptical(few)
+    assert_close(believed.sum(dim=1), few.sum(dim=1))
+    assert_close(believed[0, 1], torch.tensor(5 * 0.005**2 / (0.005**2 + 0.01**2)))
+    assert_close(stage.sceptical(many), many, rtol=0.01, atol=0)
 
 
 def test_trusted_samples_keep_their_label_with_certainty():
@@ -104,9 +149,16 @@ def test_status_follows_label_confidence_and_given():
     assert_close(decision.confidence, torch.tensor([0.9, 0.9, 0.6, 0.6, 0.95, 0.2]))
 
 
-def test_witness_error_is_three_times_the_disagreement():
-    graphs, net = torch.eye(4)[[0, 1, 2, 3]], torch.eye(4)[[0, 1, 2, 0]]
-    assert stage.witness_error(graphs, net) == pytest.approx(0.75)
+def test_witness_error_comes_from_the_view_that_agrees_least():
+    graphs = torch.eye(2)[[0, 0, 0, 1, 1, 1, 1, 0]]
+    asked = torch.tensor([0, 3, 5, 7])
+    neighbors = torch.tensor([[1, 2, 3], [0, 1, 4], [3, 4, 6], [3, 4, 0]])  # say 0, 0, 1, 1: wrong about 3 and 7
+    by_neighbors = 3 * 0.5**1.23  # (2 + 1) / (4 + 2)
+    assert stage.witness_error(graphs, asked, neighbors, graphs) == pytest.approx(by_neighbors)
+    net = torch.eye(2)[[0, 0, 0, 1, 1, 1, 1, 1]]
+    assert stage.witness_error(graphs, asked, neighbors, net) == pytest.approx(by_neighbors)
+    net = torch.eye(2)[[1, 1, 1, 1, 1, 1, 1, 1]]
+    assert stage.witness_error(graphs, asked, neighbors, net) == pytest.approx(3 * (1.5 * 4 / 8) ** 1.23)
 
 
 def test_a_witness_who_knows_nothing_is_uniform():

@@ -301,6 +301,21 @@ def test_earlier_evidence_counts_by_its_share(monkeypatch, kept):
     assert_close(state.held_out, (said[0] * kept + said[1]) * kept + said[2])
 
 
+def test_every_other_round_has_the_fine_packages(monkeypatch):
+    problem, _ = make_problem()
+    state, config = make_run(problem, packages_per_branch=2, fine_packages=3)
+    asked, split = [], loop.split_into_packages
+
+    def watched(rows, labels, n_classes, n_branches, n_packages, generator):
+        asked.append(n_packages)
+        return split(rows, labels, n_classes, n_branches, n_packages, generator)
+
+    monkeypatch.setattr(loop, "split_into_packages", watched)
+    for _ in range(3):
+        play(state, problem, config)
+    assert asked == [3, 2, 3]
+
+
 def test_a_second_witness_is_multiplied_with_the_graphs():
     problem, _ = make_problem()
     state, config = make_run(problem, net_power=0.5)
@@ -390,6 +405,6 @@ def test_nets_that_know_less_than_the_graphs_are_not_listened_to(monkeypatch, ri
     calls = []
     monkeypatch.setattr(witnesses, "examine", lambda *_: calls.append(1) or answer)
     found, decision = witnesses.decide_labels(state, problem, lambda: MLP(6, 16, 3), config)
-    assert len(calls) == (3 if right else 1)
+    assert len(calls) == (config.examinations if right else 1)
     assert torch.equal(found.probabilities, alone.probabilities) == (not right)
     assert float((decision.labels == truth).double().mean()) > 0.95

@@ -17,6 +17,7 @@ from labelmend.training.loss_names import BRANCH_LOSSES
 
 LARGE = 12_000  # rows from which speed matters more than the last tenth of a point
 FEW_PICTURES = 5_000  # below it a round is a handful of steps
+PACKAGES, FINE_PACKAGES = 4, 16  # B by turns: large patches find errors that sit together, small ones those at borders
 AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
 
 # pictures: a net is trained on them; embedded ones are vectors. photographs: pictures of more than 64 pixels a side
@@ -36,8 +37,15 @@ class RunConfig:
     device: str = _option("auto", "cpu, cuda or auto (a GPU where there is one)")
     # The ensemble
     n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2)
-    packages_per_branch: int = _option(
-        4, "B, packages per class and branch; large B approaches random subsets", minimum=1
+    packages_per_branch: int | None = _option(
+        None,
+        "B, packages per class and branch; large B approaches random subsets; follows the data: 4",
+        minimum=1,
+    )
+    fine_packages: int | None = _option(
+        None,
+        "B of every other round; follows the data: 16, or packages_per_branch where that is set or there are pictures",
+        minimum=1,
     )
     n_rounds: int | None = _option(
         None,
@@ -141,7 +149,7 @@ class RunConfig:
         minimum=0,
     )
     held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
-    examinations: int = _option(3, "how often those nets are trained anew on the decided labels", minimum=0)
+    examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
     outlier_share: float = _option(
         0.0, "share of the samples, those that fit worst, that get no other label, such as 0.02", minimum=0
@@ -205,6 +213,7 @@ class RunConfig:
 # Where the paper's text differs from the defaults above (values of k, alpha and gamma are those of the work it cites).
 PAPER: dict[str, Any] = {
     "n_rounds": 15,
+    "packages_per_branch": PACKAGES,
     "graph_k": 50,
     "alpha": 0.99,
     "gamma": 3.0,
@@ -276,6 +285,8 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
     full = config.preset == "plus" and data == "pictures" and n_rows >= FEW_PICTURES
     rules: dict[str, Any] = {
+        "packages_per_branch": PACKAGES,
+        "fine_packages": config.packages_per_branch or (PACKAGES if pictures else FINE_PACKAGES),
         "n_rounds": rounds,
         "hidden": 256 if large else 512,
         "width": 64,

@@ -53,7 +53,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         n_rounds: int | None = None,
         n_branches: int = 5,
-        packages_per_branch: int = 4,
+        packages_per_branch: int | None = None,
         graph_k: int | None = None,
         alpha: float | None = None,
         hidden: int | None = None,

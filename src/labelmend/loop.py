@@ -127,7 +127,7 @@ def correct_labels(
             problem.given_labels,
             problem.n_classes,
             config.n_branches,
-            config.packages_per_branch,
+            steps.packages_per_branch(state, config),
             state.generator,
         )
     watch.lap("branches")

@@ -64,6 +64,11 @@ def set_learning_rate(state: RoundState, config: RunConfig) -> float:
     return lr
 
 
+def packages_per_branch(state: RoundState, config: RunConfig) -> int:
+    """B of this round."""
+    return (config.packages_per_branch if state.round_index % 2 else config.fine_packages) or 1
+
+
 def train_branches(state: RoundState, problem: Problem, config: RunConfig, engine: Engine) -> float:
     """Equation (1), then one pass of every branch over its own subset in step with the others."""
     assert state.split is not None

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmend.config import RunConfig
+from labelmend.data.samples import VectorSamples
 from labelmend.decide import (
     Decision,
     Posterior,
@@ -25,10 +26,15 @@ from labelmend.decide import (
     witness_error,
 )
 from labelmend.embed import embed
+from labelmend.graph.knn import neighbors_of, normalize_rows
 from labelmend.held_out import held_out_probabilities
 from labelmend.state import Problem, RoundState
 from labelmend.trust.annotators import annotated_posterior, calibrated_annotated_posterior
 from labelmend.trust.limits import at_precision, within_budget
+
+BESIDE_NETS = 0.6  # power of the graphs beside nets that judge samples they have not seen
+NEAREST = 10
+ASKED = 5_000  # samples whose surroundings tell how good a witness is
 
 
 def decide_labels(
@@ -46,11 +52,12 @@ def decide_labels(
         # that have too few samples a class are worse than the graphs, and are not listened to.
         if agreement(answer, given) < agreement(graphs, given):
             break
-        answers = [*answers[-1:], answer]
-        # The mean of the last two examinations is steadier, and better by 0.1 points. The graphs count for less: what
-        # they know is mostly in the labels the nets learned from.
-        nets = (answers[0] + answers[-1]) / 2
-        found = label_posterior(weighted_product([nets, graphs], [1.0, 0.4]), problem)
+        answers.append(answer)
+        # The mean of the examinations is steadier, and better by 0.1 points; the first was of poorer labels. The graphs
+        # count for less: what they know is mostly in the labels the nets learned from.
+        heard = answers[1:] or answers
+        nets = torch.stack(heard).mean(dim=0)
+        found = label_posterior(weighted_product([nets, graphs], [1.0, BESIDE_NETS]), problem)
     return found, final_decision(found.probabilities, state, problem, config)
 
 
@@ -93,8 +100,20 @@ def witness_posterior(graphs: Tensor, net: Tensor, state: RoundState, problem: P
         # pictures 98.2 instead of 97.1 % of clean labels are left alone, 95.0 instead of 94.6 % right at 20 % noise.
         together = weighted_product([graphs, net], [1.0, config.net_power])
         return label_posterior(together, problem, disagreement(graphs, net))
-    reached = state.held_out.sum(dim=1) > 0
-    return label_posterior(graphs, problem, witness_error(graphs[reached], net[reached]))
+    return label_posterior(graphs, problem, witness_error(graphs, *surroundings(state, problem), net))
+
+
+def surroundings(state: RoundState, problem: Problem) -> tuple[Tensor, Tensor]:
+    """Samples, and the nearest ones of each: in the input, or in the space of a branch where there are only pictures.
+
+    What the graphs say is smooth in the space they were built in; the input is another view of the same samples.
+    """
+    everyone = torch.arange(len(problem.given_labels), device=problem.given_labels.device)
+    if not isinstance(problem.samples, VectorSamples):
+        assert state.neighbors is not None
+        return everyone, state.neighbors
+    asked = everyone[:: max(1, len(everyone) // ASKED)]
+    return asked, neighbors_of(asked, normalize_rows(problem.samples.rows), NEAREST).indices
 
 
 def witnesses(state: RoundState, problem: Problem) -> tuple[Tensor, Tensor]:

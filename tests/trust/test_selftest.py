@@ -74,10 +74,10 @@ def test_the_figures_are_ready_for_json_and_say_which_interval(tested):
 
 
 def test_one_repetition_has_wilsons_interval():
-    test = selftest(*clouds(60), kinds=["random"], repeats=1, share=0.1, **QUICK)
+    test = selftest(*clouds(150), kinds=["random"], repeats=1, share=0.1, **QUICK)
     assert test.summary()["interval"] == "95 %, Wilson"
     found = test.scores[0].found
-    assert found.count == 6
+    assert found.count == 15
     assert found.low < found.value <= found.high
 
 

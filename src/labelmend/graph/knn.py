@@ -39,16 +39,20 @@ def normalize_rows(features: Tensor) -> Tensor:
 
 def exact_neighbors(rows: Tensor, k: int) -> Neighbors:
     """The true k nearest neighbours, by a blocked matrix product."""
-    n = len(rows)
-    k = min(k, n - 1)
-    block = max(1, (CUDA_BLOCK_ENTRIES if rows.is_cuda else BLOCK_ENTRIES) // n)
-    indices = torch.empty(n, k, dtype=torch.long, device=rows.device)
-    similarities = torch.empty(n, k, dtype=rows.dtype, device=rows.device)
-    everything = torch.arange(n, device=rows.device)
-    for queries in everything.split(block):
+    return neighbors_of(torch.arange(len(rows), device=rows.device), rows, k)
+
+
+def neighbors_of(asked: Tensor, rows: Tensor, k: int) -> Neighbors:
+    """The true k nearest neighbours, among all rows, of the rows `asked` about."""
+    k = min(k, len(rows) - 1)
+    block = max(1, (CUDA_BLOCK_ENTRIES if rows.is_cuda else BLOCK_ENTRIES) // len(rows))
+    indices = torch.empty(len(asked), k, dtype=torch.long, device=rows.device)
+    similarities = torch.empty(len(asked), k, dtype=rows.dtype, device=rows.device)
+    for places in torch.arange(len(asked), device=rows.device).split(block):
+        queries = asked[places]
         similarity = rows[queries] @ rows.T
         similarity[torch.arange(len(queries), device=rows.device), queries] = -torch.inf
-        similarities[queries], indices[queries] = largest(similarity, k)
+        similarities[places], indices[places] = largest(similarity, k)
     return Neighbors(indices, similarities)
 
 

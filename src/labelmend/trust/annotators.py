@@ -12,19 +12,17 @@ Knows class probabilities and labels by number; does not know names, nets or gra
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from labelmend.decide import (
-    BISECTIONS,
     BLOCK_ENTRIES,
     EM_PASSES,
     FLOOR,
-    SHARPNESS,
     Posterior,
+    calibrate,
     transition_of,
     weighted_product,
 )
@@ -72,15 +70,11 @@ def calibrated_annotated_posterior(
     witness: Tensor, error: float, opinions: Opinions, given: Tensor, fixed: Tensor
 ) -> AnnotatedPosterior:
     """`decide.calibrated_posterior` with what everyone said in the place of one given label."""
-    says = witness.argmax(dim=1, keepdim=True)
-    low, high = SHARPNESS
-    for _ in range(BISECTIONS):
-        middle = math.sqrt(low * high)
-        sharpened = weighted_product([witness], [middle])
-        found = annotated_posterior(sharpened, opinions, given, fixed, EM_PASSES // 2)
-        expected = 1 - float(found.probabilities.gather(1, says).double().mean())
-        low, high = (middle, high) if expected > error else (low, middle)
-    return annotated_posterior(weighted_product([witness], [math.sqrt(low * high)]), opinions, given, fixed)
+
+    def at(sharpness: float, n_passes: int) -> AnnotatedPosterior:
+        return annotated_posterior(weighted_product([witness], [sharpness]), opinions, given, fixed, n_passes)
+
+    return calibrate(at, witness, error, given, fixed)
 
 
 def consensus(opinions: Opinions, n_classes: int, given: Tensor, fixed: Tensor) -> Tensor:

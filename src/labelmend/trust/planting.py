@@ -25,7 +25,7 @@ from torch import Tensor
 
 from labelmend.data import noise
 from labelmend.errors import ConfigError, DataError
-from labelmend.graph.knn import largest
+from labelmend.graph.knn import neighbors_of
 
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -35,7 +35,6 @@ SMALL_CLASS = 10  # samples below which a class is left alone: one error more wo
 NEAR = 2  # confusing errors are drawn from this many times their number of samples nearest to another class
 NEIGHBOURS = 10
 TRIES = 4  # suspects that are looked at for every error wanted: the class of some may have no sample that looks clean
-BLOCK_ENTRIES = 2**24  # similarities held at once
 
 
 @dataclass(frozen=True)
@@ -136,15 +135,10 @@ def neighbour_counts(rows: Tensor, given: Tensor, asked: Tensor, n_classes: int,
 
     `rows` are of length one. A sample is not its own neighbour; one without a label counts for no class.
     """
-    k = min(k, len(rows) - 1)
-    counts = torch.zeros(len(asked), n_classes + 1, device=rows.device)
     labels = torch.where(given < 0, n_classes, given)
-    at_once = max(1, BLOCK_ENTRIES // len(rows))
-    for places in torch.arange(len(asked), device=rows.device).split(at_once):
-        similarity = rows[asked[places]] @ rows.T
-        similarity[torch.arange(len(places), device=rows.device), asked[places]] = -torch.inf
-        nearest = labels[largest(similarity, k)[1]]
-        counts[places] = counts[places].scatter_add(1, nearest, torch.ones_like(nearest, dtype=counts.dtype))
+    nearest = labels[neighbors_of(asked, rows, k).indices]
+    counts = torch.zeros(len(asked), n_classes + 1, device=rows.device)
+    counts.scatter_add_(1, nearest, torch.ones_like(nearest, dtype=counts.dtype))
     return counts[:, :n_classes]
 
 
