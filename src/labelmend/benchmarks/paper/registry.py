@@ -11,6 +11,12 @@ from labelmend.errors import ConfigError
 MODULES = {
     "cifar10": "cifar",
     "cifar100": "cifar",
+    "branches": "ensemble",
+    "patches": "ensemble",
+    "combinations": "ensemble",
+    "losses": "ensemble",
+    "resplit": "ensemble",
+    "architecture": "ensemble",
 }
 
 
