@@ -16,7 +16,11 @@ MODULES = {
     "combinations": "ensemble",
     "losses": "ensemble",
     "resplit": "ensemble",
+    "certainty": "certainty",
+    "similarity": "ensemble",
+    "maps": "maps",
     "architecture": "ensemble",
+    "peers": "peers",
 }
 
 
