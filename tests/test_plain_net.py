@@ -96,6 +96,6 @@ def test_pictures_become_a_task_for_it():
     net = train_plain_net(task.problem, task.make_net, task.config)
     assert (answers(net, task.problem) == given.codes).mean() > 0.9
     large, _, _ = trained_task(
-        read_source(np.zeros((24, 80, 80, 3), np.uint8), labels), size=72, preset="paper", width=4, device="cpu"
+        read_source(np.zeros((24, 80, 80, 3), np.uint8), labels), size=80, preset="paper", width=4, device="cpu"
     )
     assert (large.config.batch_size, large.config.n_rounds, large.config.weight_decay) == (64, 15, 5e-3)
