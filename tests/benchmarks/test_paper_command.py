@@ -4,10 +4,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from labelmend.benchmarks.paper import play
+from labelmend.benchmarks.paper.page import read_sections
 from labelmend.benchmarks.paper.registry import MODULES
 from labelmend.cli import main
 
@@ -211,6 +213,11 @@ def test_a_section_leaves_the_others_alone(folder):
     after = (folder / "page.md").read_text(encoding="utf-8").partition("## resplit")[2].partition("## certainty")[0]
     assert after == before
     assert "split once" in before
+
+
+def test_the_page_of_the_repository_has_every_section():
+    page = Path(__file__).parents[2] / "docs" / "paper.md"
+    assert list(read_sections(page)) == list(MODULES)
 
 
 @pytest.mark.parametrize(

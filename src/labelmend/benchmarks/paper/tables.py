@@ -120,7 +120,10 @@ def paper_text(figures: Sequence[float] | None) -> str:
 
 def seconds_text(results: Sequence[Result], row: str) -> str:
     known = [s for r in results if r.cell.row == row and (s := r.figures.get("seconds")) is not None]
-    return f"{statistics.fmean(known):,.0f}" if known else NOTHING
+    if not known:
+        return NOTHING
+    mean = statistics.fmean(known)
+    return f"{mean:,.0f}" if mean >= 10 else f"{mean:.1f}"
 
 
 def epochs_text(results: Sequence[Result], row: str) -> str:

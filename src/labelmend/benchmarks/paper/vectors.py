@@ -78,8 +78,8 @@ def task_of_vectors(
     """The vectors with the labels of a column, and what is true of them."""
     found = vectors_of(data, seed, options.data, options.quick)
     labels = read_labels(noisy_labels(data, column, seed, options.data, options.quick))
-    # Small nets, and many cells at a time: a core for each, whether or not there is a GPU.
-    device = "cpu" if options.device == "auto" else options.device
+    # A thousand rows are too few for a GPU; the graphs of ten thousand are what it is good at.
+    device = "cpu" if data == DIGITS and options.device == "auto" else options.device
     chosen = {"device": device, **changes, **(QUICK if options.quick else {})}
     config = make_config(preset, "vectors", seed=seed, **chosen)
     matrix = np.ascontiguousarray(found.features, dtype=np.float32)
