@@ -92,7 +92,8 @@ class Sheet:
                 pen.line([(scale * x, scale * y) for x, y in points], colour, round(scale * width), "curve")
             elif kind == "dot":
                 x, y, radius, colour = values
-                pen.circle((scale * x, scale * y), scale * radius, fill=colour)
+                ends = [scale * (x - radius), scale * (y - radius), scale * (x + radius), scale * (y + radius)]
+                pen.ellipse(ends, fill=colour)
             else:
                 x, y, text, anchor, size, colour = values
                 side = {"start": "ls", "middle": "ms", "end": "rs"}[anchor]

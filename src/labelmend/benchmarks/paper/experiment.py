@@ -83,7 +83,7 @@ class Experiment:
     """`cells` are all that the options ask for, in the order they run; `play` runs one.
 
     `show` makes Markdown of all results there are, and draws into a folder; cells without a result are "not run".
-    `missing` says what of the data is not there, or None; `seeds` is how often each data set is repeated.
+    `missing` says what of the data asked for is not there, or None.
     """
 
     about: str

@@ -1,4 +1,4 @@
-"""The experiments by name, each loaded when it is asked for: most need torch, listing them does not."""
+"""The experiments by name, each loaded when it is asked for."""
 
 from __future__ import annotations
 
