@@ -50,7 +50,7 @@ class Panel:
         return self.x + LEFT + across * (WIDTH - LEFT - RIGHT), self.y + HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
     def name_places(self, names: Sequence[str], about: str) -> None:
-        for place in few_of(range(len(names)), 12):
+        for place in few_of(range(len(names)), 16 if len(names) <= 16 else 9):
             self.sheet.text(self.at(place, 0)[0], self.y + HEIGHT - BOTTOM + 16, names[place], "middle", 11)
         self.sheet.text(self.x + (LEFT + WIDTH - RIGHT) / 2, self.y + HEIGHT - 8, about, "middle", 11)
 
