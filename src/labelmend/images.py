@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from labelmend import api
 from labelmend.backbone_features import backbone_features
 from labelmend.checkpoint import CHECKPOINT_SECONDS
-from labelmend.config import RunConfig, follow, make_config
+from labelmend.config import Data, RunConfig, follow, make_config
 from labelmend.data.annotations import is_table
 from labelmend.data.features import MIN_ROWS, check_features, conflicting_duplicates
 from labelmend.data.labels import Labels, check_classes, objects, read_labels
@@ -144,6 +144,24 @@ def embedded_task(
     place = default_cache() if cache is None else Path(cache)
     order = _Order(pictures, given, certain, place, config, None, progress or (lambda _: None))
     return *_embed(order, load_backbone(backbone, size)), given
+
+
+def trained_task(
+    pictures: Pictures,
+    missing: Any = None,
+    size: int | None = None,
+    cache: str | Path | None = None,
+    preset: str = "plus",
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> tuple[api.Task, Readable, Labels]:
+    """The same for nets that are trained on the pictures themselves."""
+    data: Data = "photographs" if train_size(pictures, size)[1] > SMALL else "pictures"
+    config = make_config(preset, data, **parameters)
+    given, certain = read_given(pictures, None, missing)
+    place = default_cache() if cache is None else Path(cache)
+    order = _Order(pictures, given, certain, place, config, None, progress or (lambda _: None))
+    return *_train(order, size), given
 
 
 @dataclass(frozen=True)

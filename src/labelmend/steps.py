@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -56,10 +55,7 @@ def warm_up(state: RoundState, problem: Problem, config: RunConfig) -> None:
 
 def set_learning_rate(state: RoundState, config: RunConfig) -> float:
     passed = state.round_index / max(config.n_rounds or 1, 1)
-    if config.lr_schedule == "cosine":
-        lr = config.lr * (1 + math.cos(math.pi * passed)) / 2
-    else:
-        lr = config.lr * 0.1 ** sum(passed >= milestone for milestone in config.lr_milestones)
+    lr = training.learning_rate(config.lr, passed, config.lr_schedule, config.lr_milestones)
     for optimizer in (state.noisy_optimizer, state.corrected_optimizer):
         training.set_learning_rate(optimizer, lr)
     return lr

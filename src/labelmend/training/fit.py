@@ -5,6 +5,7 @@ Knows nets, optimisers and batches; does not know the method: what is minimised 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -30,6 +31,13 @@ def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_d
     # A recorded step can follow the learning rate only if that is a tensor.
     rate = torch.tensor(lr, device=weights[0].device) if on_gpu else lr
     return torch.optim.SGD(weights, lr=rate, momentum=momentum, weight_decay=weight_decay, fused=on_gpu)
+
+
+def learning_rate(lr: float, passed: float, schedule: str, milestones: Sequence[float]) -> float:
+    """The rate when a share `passed` of the passes is over: by "cosine", or a tenth at each milestone."""
+    if schedule == "cosine":
+        return lr * (1 + math.cos(math.pi * passed)) / 2
+    return lr * 0.1 ** sum(passed >= milestone for milestone in milestones)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:

@@ -1,0 +1,184 @@
+"""Runs cells, here or in several processes, and keeps every result as soon as it is there.
+
+With jobs, each worker is a process of its own that is handed cells as lines of JSON and answers in lines of JSON, with
+one thread for torch: when this process ends, however it ends, their input ends, and so do they. Only this process
+writes the file. A cell that fails is told, and the others still run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from labelmend.benchmarks.paper.experiment import Cell, Measured, Options, Result, identity
+from labelmend.benchmarks.paper.registry import experiment_named
+from labelmend.benchmarks.paper.results import append_result, read_results
+from labelmend.benchmarks.runner import Say, machine, versions
+from labelmend.errors import LabelmendWarning, MissingExtraError
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
+SKIPPED = "skipped"  # begins the word about a cell that cannot run here and is no failure
+
+
+class CellFailedError(RuntimeError):
+    """One cell could not be run; the text says why."""
+
+
+def play_cells(name: str, cells: Sequence[Cell], options: Options, out: Path, jobs: int, say: Say) -> list[str]:
+    """Run what is not in the file yet; returns a word about each cell that failed."""
+    done = {identity(r.experiment, r.cell, r.quick) for r in read_results(out)}
+    todo = [cell for cell in cells if identity(name, cell, options.quick) not in done]
+    if len(todo) < len(cells):
+        say(f"{len(cells) - len(todo)} of {len(cells)} cells are in {out} already")
+    play = _play_here if jobs == 1 else _play_in_workers
+    return play(name, todo, options, out, jobs, say)
+
+
+def play_cell(name: str, cell: Cell, options: Options, say: Say) -> Measured:
+    """One cell in this process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelmendWarning)  # tiny classes and the like: known, the same every time
+        try:
+            return experiment_named(name).play(cell, options, say)
+        except MissingExtraError as error:
+            raise CellFailedError(f"{SKIPPED}: {error}") from error
+        except (RuntimeError, MemoryError) as error:  # out of memory, a broken GPU: the others still count
+            raise CellFailedError(f"failed: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
+
+
+def _play_here(name: str, cells: Sequence[Cell], options: Options, out: Path, jobs: int, say: Say) -> list[str]:
+    failed = []
+    for number, cell in enumerate(cells, 1):
+        say(f"{number} of {len(cells)}: {cell.name}")
+        try:
+            _keep(name, cell, play_cell(name, cell, options, say), options, out, jobs, say)
+        except CellFailedError as error:
+            say(f"{cell.name}  {error}")
+            failed += [] if str(error).startswith(SKIPPED) else [f"{cell.name}: {error}"]
+    return failed
+
+
+def _play_in_workers(name: str, cells: Sequence[Cell], options: Options, out: Path, jobs: int, say: Say) -> list[str]:
+    todo: queue.SimpleQueue[Cell] = queue.SimpleQueue()
+    for cell in cells:
+        todo.put(cell)
+    failed: list[str] = []
+    ending = threading.Event()
+    workers = [_Worker() for _ in range(min(jobs, len(cells)))]
+
+    def serve(worker: _Worker) -> None:
+        while not ending.is_set():
+            try:
+                cell = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                _keep(name, cell, worker.ask(name, cell, options), options, out, jobs, say)
+            except CellFailedError as error:
+                say(f"{cell.name}  {error}")
+                failed.extend([] if str(error).startswith(SKIPPED) else [f"{cell.name}: {error}"])
+
+    threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        ending.set()
+        for worker in workers:
+            worker.end()
+    return failed
+
+
+class _Worker:
+    """A process that runs one cell after another."""
+
+    def __init__(self) -> None:
+        self.process = self._start()
+
+    def ask(self, name: str, cell: Cell, options: Options) -> Measured:
+        if self.process.poll() is not None:
+            self.process = self._start()
+        order = {"experiment": name, "cell": dataclasses.asdict(cell), "options": _options_as_plain(options)}
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            stdin.write(json.dumps(order) + "\n")
+            stdin.flush()
+            line = stdout.readline()
+        except OSError:
+            line = ""
+        if not line:
+            raise CellFailedError(f"failed: its process ended with code {self.process.wait()}")
+        answer = json.loads(line)
+        if "failed" in answer:
+            raise CellFailedError(answer["failed"])
+        return Measured(**answer)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    @staticmethod
+    def _start() -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=pipe, stdout=pipe, text=True, env={**os.environ, **ONE_THREAD}
+        )
+
+
+def answer_orders() -> None:
+    """What a worker does: cells from its input, answers to its output, until the input ends."""
+    import torch
+
+    torch.set_num_threads(1)
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not get among the answers
+    for line in sys.stdin:
+        order = json.loads(line)
+        cell, options = Cell(**order["cell"]), _options_from_plain(order["options"])
+        try:
+            answer = dataclasses.asdict(play_cell(order["experiment"], cell, options, lambda _: None))
+        except Exception as error:
+            text = str(error) if isinstance(error, CellFailedError) else f"failed: {type(error).__name__}: {error}"
+            answer = {"failed": text}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _keep(name: str, cell: Cell, measured: Measured, options: Options, out: Path, jobs: int, say: Say) -> None:
+    where = {**machine(), "jobs": jobs, **({"threads": 1} if jobs > 1 else {})}
+    date = time.strftime("%Y-%m-%d")
+    append_result(out, Result(name, cell, measured, where, versions(), date, options.quick))
+    shown = {"test_last": "test", "label_accuracy": "labels right"}
+    known = {text: measured.figures.get(figure) for figure, text in shown.items()}
+    words = "  ".join(f"{text} {value:.4f}" for text, value in known.items() if value is not None)
+    seconds = measured.figures.get("seconds")
+    say(f"{cell.name}  {words}{'' if seconds is None else f'  {seconds:.1f} s'}")
+
+
+def _options_as_plain(options: Options) -> dict[str, Any]:
+    plain = dataclasses.asdict(options)
+    return {name: str(value) if isinstance(value, Path) else value for name, value in plain.items()}
+
+
+def _options_from_plain(plain: dict[str, Any]) -> Options:
+    paths = {name for name, kind in Options.__annotations__.items() if "Path" in kind}
+    values: dict[str, Any] = {name: Path(v) if name in paths and v is not None else v for name, v in plain.items()}
+    values |= {name: tuple(v) for name, v in values.items() if isinstance(v, list)}
+    return Options(**values)
+
+
+if __name__ == "__main__":
+    answer_orders()
