@@ -38,7 +38,7 @@ class Clothing1M:
 
 def read_clothing1m(data: Path) -> Clothing1M:
     """`data` is its folder, or the folder that holds it."""
-    lists = _lists_in(data)
+    lists = lists_in(data)
     root = lists.parent if lists.name == ANNOTATIONS else lists
     classes = _classes(lists)
     from_web, from_people = _labels(lists / NOISY_LABELS, classes), _labels(lists / CLEAN_LABELS, classes)
@@ -55,7 +55,7 @@ def read_clothing1m(data: Path) -> Clothing1M:
     return Clothing1M(noisy, clean, test)
 
 
-def _lists_in(data: Path) -> Path:
+def lists_in(data: Path) -> Path:
     inside = sorted(data.glob(f"*/{ANNOTATIONS}/{NOISY}")) if data.is_dir() else []
     if (data / ANNOTATIONS / NOISY).is_file():
         return data / ANNOTATIONS

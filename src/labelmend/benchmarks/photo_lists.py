@@ -55,13 +55,17 @@ class PhotoList:
 
     def limited(self, per_class: int | None, seed: int = 0) -> PhotoList:
         """At most so many of every class, drawn by chance, in the order of the list; None: all."""
+        return self if per_class is None else self.rows(self.chosen(per_class, seed))
+
+    def chosen(self, per_class: int | None, seed: int = 0) -> IntArray:
+        """Their places in the list."""
         if per_class is None:
-            return self
+            return np.arange(len(self.keys))
         order = np.random.default_rng(seed).permutation(len(self.keys))
         by_class = order[np.argsort(self.labels[order], kind="stable")]
         sizes = np.bincount(self.labels, minlength=len(self.classes))
         turn = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self.rows(np.sort(by_class[turn < per_class]))
+        return np.sort(by_class[turn < per_class])
 
     def pictures(self, trusted: NDArray[np.bool_] | None = None) -> Pictures:
         """For the cache and for `correct_images`: labels are names of classes."""
