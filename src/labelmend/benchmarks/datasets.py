@@ -124,14 +124,22 @@ def clusters(seed: int, n_rows: int, n_columns: int, n_classes: int, spread: flo
 SOURCES: dict[str, Callable[..., Dataset]] = {"digits": digits, "human": human, "clusters": clusters}
 
 
-@lru_cache(maxsize=16)
 def digit_rows(seed: int, n_rows: int | None) -> tuple[FloatArray, IntArray]:
+    """Pixels between 0 and 1 and what they show, of the 70 % that are corrected."""
+    pixels, _, labels, _ = split_digits(seed)
+    return pixels[:n_rows], labels[:n_rows]
+
+
+@lru_cache(maxsize=16)
+def split_digits(seed: int) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+    """Pixels of the digits that are corrected and of those that test, then their labels."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
     pixels, labels = load_digits(return_X_y=True)
-    pixels, _, labels, _ = train_test_split(pixels / 16, labels, test_size=0.3, random_state=seed, stratify=labels)
-    return pixels[:n_rows], labels[:n_rows].astype(np.int64)
+    labels = labels.astype(np.int64)
+    parts = train_test_split(pixels / 16, labels, test_size=0.3, random_state=seed, stratify=labels)
+    return parts[0], parts[1], parts[2], parts[3]
 
 
 @lru_cache(maxsize=16)

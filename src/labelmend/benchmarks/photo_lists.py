@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,8 +132,8 @@ def keys_of(
 def checked_key(path: Path, number: int, text: str) -> str:
     """A path below the folder of pictures, with folders before the name."""
     key = text.strip()
-    parts = PurePosixPath(key).parts
-    if len(key.split()) != 1 or key.startswith("/") or ".." in parts or len(parts) < 2:
+    parts = key.split("/")
+    if len(key.split()) != 1 or len(parts) < 2 or not all(parts) or ".." in parts:
         raise bad_line(path, number, "a picture must be a path such as folder/name.jpg, without spaces", text)
     return key
 

@@ -14,6 +14,12 @@ MODULES = {
     "clothing1m": "photos",
     "clothing1m-hybrid": "photos",
     "food101n": "photos",
+    "branches": "ensemble",
+    "patches": "ensemble",
+    "combinations": "ensemble",
+    "losses": "ensemble",
+    "resplit": "ensemble",
+    "architecture": "ensemble",
 }
 
 
