@@ -20,6 +20,7 @@ from labelmend.images import IMAGENET
 from labelmend.nets.resnet import ResNet50
 from photo_sets import CLOTHES, FOODS, change, clothing1m, food101, food101n
 
+NO_FILE = {"name": "none", "digest": ""}
 NAMES = {
     "clothing1m": (CROSS_ENTROPY, DEFAULT, WITHOUT, WITH_MIXUP, SOFT, PLUS),
     "clothing1m-hybrid": (CROSS_ENTROPY, DEFAULT, PLUS),
@@ -103,12 +104,13 @@ def test_the_recipe_is_that_of_the_paper(sets, cache):
     assert task.problem.samples.pixels.shape[1:] == (256, 256, 3)
     assert task.problem.samples.crop == 224
     assert isinstance(task.make_net(), ResNet50)
-    assert settings(SOFT, options)["changes"]["soft_mse_factor"] == 1
-    assert settings(PLUS, options) == {**settings(PLUS, options), "preset": "plus", "changes": {}}
+    soft, plus = (settings(row, options, NO_FILE) for row in (SOFT, PLUS))
+    assert soft["changes"]["soft_mse_factor"] == 1
+    assert (plus["preset"], plus["changes"]) == ("plus", {})
 
 
 def test_another_batch_size_takes_a_rate_in_proportion():
-    changes = settings(DEFAULT, Options(batch_size=256))["changes"]
+    changes = settings(DEFAULT, Options(batch_size=256), NO_FILE)["changes"]
     assert changes == {"batch_size": 256, "lr": 0.04}
 
 
@@ -122,7 +124,8 @@ def test_weights_are_asked_for_and_used(sets, cache, tmp_path):
         {name: value.contiguous() for name, value in trained.state_dict().items()}, tmp_path / "resnet50.safetensors"
     )
     options = options_for(sets, cache, weights=str(tmp_path / "resnet50.safetensors"))
-    assert cells("clothing1m", options)[0].settings["common"]["weights"] == "resnet50.safetensors"
+    before = cells("clothing1m", options)[0].settings
+    assert before["common"]["weights"] == "resnet50.safetensors"
     found = photo_task(clothes(options), 0, "paper", {}, options, say)
     net = found.task.make_net()
     assert torch.equal(net.layer4[0].conv2.weight, trained.layer4[0].conv2.weight)
@@ -132,6 +135,10 @@ def test_weights_are_asked_for_and_used(sets, cache, tmp_path):
     save_file({"conv1.weight": torch.zeros(1)}, tmp_path / "resnet50.safetensors")
     with pytest.raises(ConfigError, match="weights must be those of a ResNet50"):
         photo_task(clothes(options), 0, "paper", {}, options, say)
+    assert cells("clothing1m", options)[0].settings != before  # another file of the same name is another run
+    (tmp_path / "resnet50.safetensors").unlink()
+    with pytest.raises(ConfigError, match=r"--weights must be a file, or none. Got .*resnet50.safetensors"):
+        cells("clothing1m", options)
 
 
 def test_hybrid_trusts_the_clean_list_and_fine_tunes_on_it_alone(sets, cache, monkeypatch):

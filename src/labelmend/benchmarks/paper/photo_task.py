@@ -7,6 +7,7 @@ told, with the reason.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ SIZE, QUICK_SIZE = DECODED, 80  # of the decoded pictures; the net sees seven ei
 QUICK_LIMIT = 8  # pictures per class
 NO_WEIGHTS = "none"
 TELL_SECONDS = 60.0
+DIGITS = 12  # of the digest of weights
 NAMED = 20  # pictures that cannot be read, by name
 
 
@@ -77,13 +79,23 @@ def food(options: Options) -> PhotoSet:
     return PhotoSet(found.photos.rows(rows), test.limited(_limit(options)), verified=found.verified[rows])
 
 
-def check_weights(options: Options) -> None:
-    """The recipe has no warm-up: without pretrained weights it is another one, to be asked for by name."""
-    if options.weights is None and not options.quick:
+def weights_of(options: Options) -> dict[str, str]:
+    """Name and digest of the file the nets begin with, for the record.
+
+    The recipe has no warm-up: without pretrained weights it is another one, to be asked for by name.
+    """
+    if options.weights == NO_WEIGHTS or (options.weights is None and options.quick):
+        return {"name": NO_WEIGHTS, "digest": ""}
+    if options.weights is None:
         raise ConfigError(
             "the recipe begins with a ResNet-50 of ImageNet: give its weights with --weights FILE (.safetensors or "
             f".pth), or --weights {NO_WEIGHTS} to begin without. Got no --weights instead."
         )
+    path = Path(options.weights)
+    if not path.is_file():
+        raise ConfigError(f"--weights must be a file, or {NO_WEIGHTS}. Got {path}, which is not one.")
+    with path.open("rb") as file:
+        return {"name": path.name, "digest": hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]}
 
 
 def photo_task(

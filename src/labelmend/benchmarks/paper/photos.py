@@ -25,13 +25,12 @@ from labelmend.benchmarks.paper.cifar import CROSS_ENTROPY, DEFAULT, PLUS, SOFT,
 from labelmend.benchmarks.paper.experiment import Cell, Experiment, Measured, Options, Result
 from labelmend.benchmarks.paper.photo_play import FIGURES, as_they_are, corrected, fine_tuned, new_classifier
 from labelmend.benchmarks.paper.photo_task import (
-    NO_WEIGHTS,
     PhotoSet,
-    check_weights,
     clothes,
     clothes_and_clean,
     food,
     photo_task,
+    weights_of,
 )
 from labelmend.benchmarks.paper.tables import Shape, grouped, show_tables, table
 from labelmend.benchmarks.photo_lists import find_folder
@@ -134,22 +133,24 @@ TABLES = {
 
 
 def cells(name: str, options: Options) -> list[Cell]:
-    check_weights(options)
     about, epochs = TABLES[name], options.epochs or (QUICK_EPOCHS if options.quick else EPOCHS)
+    weights = weights_of(options)
     return [
-        Cell(row, about.column, about.data, seed, epochs, settings(row, options))
+        Cell(row, about.column, about.data, seed, epochs, settings(row, options, weights))
         for seed in range(options.seeds or 1)
         for row in about.rows
     ]
 
 
-def settings(row: str, options: Options) -> dict[str, Any]:
-    preset = "plus" if row == PLUS else "paper"
+def settings(row: str, options: Options, weights: Mapping[str, str]) -> dict[str, Any]:
     changes = {} if row in (CROSS_ENTROPY, PLUS) else ablation_changes(row, FACTORS)
-    weights = NO_WEIGHTS if options.weights in (None, NO_WEIGHTS) else Path(options.weights or "").name
-    common = {"batch_size": options.batch_size, "limit": options.limit, "weights": weights}
-    common |= {"balanced": options.balanced or None}
-    return {"common": common, "preset": preset, "changes": {**changes, **batch_changes(options.batch_size)}}
+    common = {"batch_size": options.batch_size, "limit": options.limit, "balanced": options.balanced or None}
+    return {
+        "common": {**common, "weights": weights["name"]},
+        "weights_digest": weights["digest"],
+        "preset": "plus" if row == PLUS else "paper",
+        "changes": {**changes, **batch_changes(options.batch_size)},
+    }
 
 
 def batch_changes(size: int | None) -> dict[str, Any]:
@@ -189,13 +190,13 @@ def show(name: str, results: Sequence[Result], images: Path) -> str:
 
 
 def _both(result: Result) -> tuple[Result, Result]:
-    """One run as two cells of the table."""
+    """One run as two cells of the table; seconds are those of all of it."""
     figures = result.figures
-    tuned = {name: figures.get(f"{name}_fine_tuned") for name in (*FIGURES, "seconds")}
-    tuned["seconds"] = (figures.get("seconds") or 0.0) + (tuned["seconds"] or 0.0)
+    seconds = (figures.get("seconds") or 0.0) + (figures.get("seconds_fine_tuned") or 0.0)
+    tuned = {name: figures.get(f"{name}_fine_tuned") for name in FIGURES}
     return (
-        replace(result, cell=replace(result.cell, column=PLAIN)),
-        replace(result, cell=replace(result.cell, column=FINE_TUNED), measured=Measured(tuned)),
+        replace(result, cell=replace(result.cell, column=PLAIN), measured=Measured({**figures, "seconds": seconds})),
+        replace(result, cell=replace(result.cell, column=FINE_TUNED), measured=Measured({**tuned, "seconds": seconds})),
     )
 
 
