@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from labelmend.benchmarks import picture_suite
+from labelmend.benchmarks.paper.rows import batch_changes
 from labelmend.benchmarks.picture_suite import ABLATION, PICTURE_BENCHMARKS
 from labelmend.config import make_config
 
@@ -58,5 +59,6 @@ def test_a_run_that_fails_is_noted_and_the_others_go_on(monkeypatch, cifar):
 
 
 def test_another_batch_takes_a_learning_rate_in_proportion():
-    assert picture_suite._batch(None) == {}
-    assert picture_suite._batch(256) == {"batch_size": 256, "lr": 0.04}
+    assert batch_changes(None, "paper") == {}
+    assert batch_changes(256, "paper") == {"batch_size": 256, "lr": 0.04}
+    assert batch_changes(512, "plus") == {"batch_size": 512, "lr": 0.1}  # its own batch is 256

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.benchmarks.datasets import IntArray
+from labelmend.benchmarks.paper import rows
 from labelmend.benchmarks.picture_data import PictureSet, given_labels, is_drawn, pictures_to_mend, read_pictures
 from labelmend.benchmarks.runner import Say
 from labelmend.benchmarks.scores import Figures
 from labelmend.benchmarks.suite import Facts
-from labelmend.config import make_config
 from labelmend.errors import ConfigError
 
 OURS = "labelmend"
@@ -36,19 +36,21 @@ QUICK: dict[str, Any] = {
     "batch_size": 16,
 }
 SMOKE_WIDTH = 8
-# The rows of the paper's ablation on CIFAR-10 with 50 % symmetric noise: its factors for that noise (en_ce 1, en_mae 0,
-# cor_ce 1, cor_mse 1), and its test accuracy, best and mean of the last ten of 200 epochs.
-WITHOUT_NOISY = {"noisy_branch": False, "branch_loss": "cross-entropy-mae", "ce_factor": 1.0, "mae_factor": 0.0}
-WITH_MIXUP = {**WITHOUT_NOISY, "mixup": True}
-WITH_SOFT_LABELS = {**WITH_MIXUP, "soft_labels": True, "soft_ce_factor": 1.0, "soft_mse_factor": 1.0}
 PAPER = "paper, 200 epochs"
-ABLATION: dict[str, tuple[dict[str, Any], Figures]] = {
-    "default": ({}, {"test_last": 0.816, "test_best": 0.818}),
-    "without noisy branch": (WITHOUT_NOISY, {"test_last": 0.908, "test_best": 0.911}),
-    "+ mixup": (WITH_MIXUP, {"test_last": 0.912, "test_best": 0.918}),
-    "+ soft label": (WITH_SOFT_LABELS, {"test_last": 0.937, "test_best": 0.939}),
-}
 ABLATION_NOISE = "symmetric50"
+# The rows of the paper's ablation on CIFAR-10 with 50 % symmetric noise; `labelmend benchmark paper cifar10` has all.
+ABLATION: dict[str, tuple[dict[str, Any], Figures]] = {
+    name: (
+        rows.ablation_changes(row, rows.FACTORS["cifar10"]["symmetric 50 %"]),
+        dict(zip(("test_last", "test_best"), rows.paper_shares("cifar10", row, "symmetric 50 %"), strict=True)),
+    )
+    for name, row in (
+        ("default", rows.DEFAULT),
+        ("without noisy branch", rows.WITHOUT),
+        ("+ mixup", rows.WITH_MIXUP),
+        ("+ soft label", rows.SOFT),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def ablation(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     for seed in range(n_seeds):
         given = given_labels(data, ABLATION_NOISE, None, seed)
         for row in options.rows:
-            changes = {**_batch(options.batch_size), **_changes(options), **ABLATION[row][0]}
+            changes = {**rows.batch_changes(options.batch_size, "paper"), **_changes(options), **ABLATION[row][0]}
             trials.append(_train(data, given, row, seed, "paper", changes, say))
     beside = [
         trial
@@ -136,13 +138,6 @@ def ablation(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     ]
     notes = ["CIFAR-10 with half of the labels drawn from all classes, preset paper for pictures."]
     return Findings(beside, _facts(trials, notes))
-
-
-def _batch(size: int | None) -> dict[str, Any]:
-    if size is None:
-        return {}
-    usual = make_config("paper", "pictures")
-    return {"batch_size": size, "lr": usual.lr * size / (usual.batch_size or size)}
 
 
 def smoke_options(options: argparse.ArgumentParser) -> None:

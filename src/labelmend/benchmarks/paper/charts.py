@@ -5,6 +5,7 @@ Knows results and drawings; every number drawn stands in the table beside it or 
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Panel:
         self.sheet, self.x, self.y, self.n_places = sheet, x, y, n_places
         self.ticks = nice_ticks(low, high)
         sheet.text(x + LEFT, y + 18, title, size=13)
-        decimals = 0 if self.ticks[1] - self.ticks[0] >= 1 else 1 if self.ticks[1] - self.ticks[0] >= 0.1 else 2
+        decimals = max(0, -math.floor(math.log10(self.ticks[1] - self.ticks[0]) + 1e-9))
         for tick in self.ticks:
             up = self.at(0, tick)[1]
             sheet.line([(x + LEFT, up), (x + WIDTH - RIGHT, up)], PALE)
@@ -51,6 +52,13 @@ class Panel:
     def name_places(self, names: Sequence[str], about: str) -> None:
         for place in few_of(range(len(names)), 12):
             self.sheet.text(self.at(place, 0)[0], self.y + HEIGHT - BOTTOM + 16, names[place], "middle", 11)
+        self.sheet.text(self.x + (LEFT + WIDTH - RIGHT) / 2, self.y + HEIGHT - 8, about, "middle", 11)
+
+    def name_edges(self, values: Sequence[float], about: str) -> None:
+        """Numbers from the first to the last edge of the bars."""
+        for value in values:
+            across = self.at((value - values[0]) / (values[-1] - values[0]) * self.n_places - 0.5, 0)[0]
+            self.sheet.text(across, self.y + HEIGHT - BOTTOM + 16, f"{value:g}", "middle", 11)
         self.sheet.text(self.x + (LEFT + WIDTH - RIGHT) / 2, self.y + HEIGHT - 8, about, "middle", 11)
 
     def draw(self, series: Series, colour: str) -> None:

@@ -17,7 +17,7 @@ INK, PALE, WHITE = "#222222", "#d8d8d8", "#ffffff"
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#7a4f9a", "#8c2d04", "#a6a600",
 )  # fmt: skip
-SCALE = 2  # pixels of the PNG per unit
+SCALE, FINER = 2, 2  # pixels of the PNG per unit; drawn finer than that, so that edges are smooth
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 
@@ -79,25 +79,25 @@ class Sheet:
             from PIL import Image, ImageDraw, ImageFont
         except ImportError:  # the SVG is the drawing
             return
-        image = Image.new("RGB", (round(SCALE * self.width), round(SCALE * self.height)), WHITE)
+        scale = SCALE * FINER
+        image = Image.new("RGB", (round(scale * self.width), round(scale * self.height)), WHITE)
         pen = ImageDraw.Draw(image)
         for kind, values in self.shapes:
             if kind == "box":
                 x, y, width, height, colour = values
                 if width > 0 and height > 0:
-                    pen.rectangle([SCALE * x, SCALE * y, SCALE * (x + width), SCALE * (y + height)], fill=colour)
+                    pen.rectangle([scale * x, scale * y, scale * (x + width), scale * (y + height)], fill=colour)
             elif kind == "line":
                 points, colour, width = values
-                pen.line([(SCALE * x, SCALE * y) for x, y in points], colour, max(1, round(SCALE * width)), "curve")
+                pen.line([(scale * x, scale * y) for x, y in points], colour, round(scale * width), "curve")
             elif kind == "dot":
                 x, y, radius, colour = values
-                pen.circle((SCALE * x, SCALE * y), SCALE * radius, fill=colour)
+                pen.circle((scale * x, scale * y), scale * radius, fill=colour)
             else:
                 x, y, text, anchor, size, colour = values
                 side = {"start": "ls", "middle": "ms", "end": "rs"}[anchor]
-                font = ImageFont.load_default(SCALE * size)
-                pen.text((SCALE * x, SCALE * y), text, colour, font, side)
-        image.save(path)
+                pen.text((scale * x, scale * y), text, colour, ImageFont.load_default(scale * size), side)
+        image.reduce(FINER).quantize(64).save(path, optimize=True)
 
 
 def _short(number: float) -> str:

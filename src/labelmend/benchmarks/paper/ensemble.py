@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from labelmend.benchmarks.paper.charts import draw_by_row, draw_in_panels
-from labelmend.benchmarks.paper.cifar import DEFAULT, SOFT, VOTED, WITH_MIXUP, WITHOUT, ablation_changes
+from labelmend.benchmarks.paper.charts import draw_by_row, draw_curves, draw_in_panels
+from labelmend.benchmarks.paper.rows import DEFAULT, SOFT, VOTED, WITH_MIXUP, WITHOUT, ablation_changes
 from labelmend.benchmarks.paper.sweep import Sweep
 
 BRANCHES = {f"M = {m}": {"n_branches": m} for m in range(2, 11)}
@@ -67,11 +67,22 @@ architecture = Sweep(
     note="Each row adds to the one before; factors of the losses as the paper has them for Clothing1M, all 1.",
 )
 
+similarity = Sweep(
+    {row: BRANCHES[row] for row in ("M = 2", "M = 3", "M = 5", "M = 7", "M = 10")},
+    heading="B = 4",
+    note=(
+        "The drawings have the mean cosine over the edges of the graphs and the test accuracy, epoch by epoch, mean of "
+        "the seeds. In the paper the best accuracy is where that cosine is between 0.7 and 0.8."
+    ),
+    draw=partial(draw_curves, "similarity", {"similarity": "mean cosine over the edges", "test": "test accuracy, %"}),
+)
+
 EXPERIMENTS = {
     "branches": branches.experiment("number of branches, M = 2 to 10"),
     "patches": patches.experiment("number of local patches, B = 1 to 2048"),
     "combinations": combinations.experiment("combinations of M and B with M B = 20 and 40"),
     "losses": losses.experiment("the six losses of the branches"),
     "resplit": resplit.experiment("new packages every round, or split once"),
+    "similarity": similarity.experiment("average similarity of the graphs and accuracy, epoch by epoch, by M"),
     "architecture": architecture.experiment("with and without the noisy branch"),
 }

@@ -1,7 +1,6 @@
 """Pictures of a file as a task: the data of the experiments on CIFAR, ready for the method or for a plain net.
 
-The recipe is that of preset paper for pictures, the one of the paper's field; another batch size takes a learning rate
-in proportion.
+The recipe is that of preset paper for pictures, the one of the paper's field.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from labelmend.benchmarks.datasets import IntArray
 from labelmend.benchmarks.paper.experiment import Options
 from labelmend.benchmarks.paper.trial import Truth, codes_of
 from labelmend.benchmarks.picture_data import PictureSet, given_labels, read_pictures
-from labelmend.config import follow, make_config
 from labelmend.data.picture_cache import in_three_colours
 from labelmend.data.samples import ImageSamples
 from labelmend.images import read_source, trained_task
@@ -32,7 +30,6 @@ QUICK: dict[str, Any] = {
     "warmup_passes": 1,
     "batch_size": 16,
 }
-PICTURES = 50_000
 
 
 @lru_cache(maxsize=1)
@@ -46,14 +43,6 @@ def picture_task(
     """The pictures of a file with the labels of a set ("symmetric50", "worst", ...), and what is true of them."""
     data = pictures_in(path, options.quick)
     return _task(data, given_labels(data, label_set, labels, seed), seed, preset, changes, options)
-
-
-def batch_changes(size: int | None, preset: str, n_classes: int = 10) -> dict[str, Any]:
-    """Another batch size, and the learning rate in proportion to that of the preset."""
-    if size is None:
-        return {}
-    usual = follow(make_config(preset, "pictures"), PICTURES, n_classes, "pictures")
-    return {"batch_size": size, "lr": usual.lr * size / (usual.batch_size or size)}
 
 
 def _task(

@@ -19,7 +19,11 @@ MODULES = {
     "combinations": "ensemble",
     "losses": "ensemble",
     "resplit": "ensemble",
+    "certainty": "certainty",
+    "similarity": "ensemble",
+    "maps": "maps",
     "architecture": "ensemble",
+    "peers": "peers",
 }
 
 

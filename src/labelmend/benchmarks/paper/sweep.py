@@ -16,7 +16,8 @@ from typing import Any
 
 from labelmend.api import Task
 from labelmend.benchmarks.paper.experiment import Cell, Experiment, Measured, Options, Result
-from labelmend.benchmarks.paper.pictures import batch_changes, picture_task
+from labelmend.benchmarks.paper.pictures import picture_task
+from labelmend.benchmarks.paper.rows import batch_changes
 from labelmend.benchmarks.paper.tables import Shape, show_tables
 from labelmend.benchmarks.paper.trial import Truth, mend
 from labelmend.benchmarks.paper.vectors import (
@@ -61,13 +62,13 @@ class Sweep:
     heading: str = ""
     note: str = ""
     draw: Draw = nothing_drawn
-    epochs: Mapping[str, int] = field(default_factory=lambda: EPOCHS)
+    seeds: int | None = None  # by data set
 
     def cells(self, options: Options) -> list[Cell]:
         return [
-            Cell(row, column, data, seed, epochs_of(data, self.epochs, options), row_settings(data, changes, options))
+            Cell(row, column, data, seed, epochs_of(data, options), row_settings(data, changes, options))
             for data in data_sets(options, self.columns)
-            for seed in range(seeds_of(data, options))
+            for seed in range(seeds_of(data, options, self.seeds))
             for column in columns_of(data, self.columns, options)
             for row, changes in self.rows.items()
         ]
@@ -97,7 +98,8 @@ def play(cell: Cell, options: Options, say: Say) -> Measured:
 
 def task_of(cell: Cell, options: Options) -> tuple[Task, Truth]:
     """The data of a cell, whatever they are."""
-    changes, preset = {**cell.settings["changes"], "n_rounds": cell.epochs}, cell.settings["preset"]
+    rounds = {"n_rounds": cell.epochs} if cell.epochs else {}  # 0: a method without any
+    changes, preset = {**cell.settings["changes"], **rounds}, cell.settings["preset"]
     if cell.data != CIFAR10:
         return task_of_vectors(cell.data, cell.column, cell.seed, preset, changes, options)
     path, labels = options.file("cifar10.npz"), options.file("labels.npz")
@@ -129,12 +131,12 @@ def columns_of(data: str, columns: Columns, options: Options) -> list[str]:
     return [column for column in columns[data] if not column.startswith(HUMAN) or column in said]
 
 
-def seeds_of(data: str, options: Options) -> int:
-    return options.seeds or (1 if options.quick else SEEDS[data])
+def seeds_of(data: str, options: Options, usual: int | None = None) -> int:
+    return options.seeds or usual or (1 if options.quick else SEEDS[data])
 
 
-def epochs_of(data: str, usual: Mapping[str, int], options: Options) -> int:
-    return options.epochs or (QUICK_EPOCHS if options.quick else usual[data])
+def epochs_of(data: str, options: Options) -> int:
+    return options.epochs or (QUICK_EPOCHS if options.quick else EPOCHS[data])
 
 
 def missing(options: Options) -> str | None:

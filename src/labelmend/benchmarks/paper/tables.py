@@ -26,6 +26,7 @@ class Shape:
     paper_rows: Mapping[str, float] = field(default_factory=dict)  # for a row, on data of the paper's own
     paper_data: str = ""  # which
     row_heading: str = ""
+    epochs_by_row: bool = False  # rows have epochs of their own, and share a table all the same
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,21 @@ class Group:
     """Results that belong into one table: the same data, epochs and settings common to all rows."""
 
     data: str
-    epochs: int
+    epochs: int | None
     common: str
     results: Sequence[Result]
 
     @property
     def title(self) -> str:
         shared = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in json.loads(self.common).items())
-        return f"{self.data}, {self.epochs} epochs{', ' + shared if shared else ''}"
+        epochs = None if self.epochs is None else f"{self.epochs} epochs"
+        return ", ".join(part for part in (self.data, epochs, shared) if part)
 
 
 def show_tables(shape: Shape, results: Sequence[Result]) -> str:
     """A table per data set and kind of run; a data set without results is a table of "not run"."""
     parts = []
-    groups = grouped(results)
+    groups = grouped(results, not shape.epochs_by_row)
     for data in dict.fromkeys([*shape.columns, *(group.data for group in groups)]):
         here = [group for group in groups if group.data == data]
         parts += [f"**{group.title}**\n\n{table(shape, data, group.results)}" for group in here]
@@ -55,13 +57,14 @@ def show_tables(shape: Shape, results: Sequence[Result]) -> str:
     return "\n\n".join([*parts, *closing_lines(shape.legend, results)])
 
 
-def grouped(results: Sequence[Result]) -> list[Group]:
+def grouped(results: Sequence[Result], by_epochs: bool = True) -> list[Group]:
     """By data, epochs and common settings; of two runs of one cell the later one counts."""
-    groups: dict[tuple[str, int, str], dict[tuple[str, str, int], Result]] = {}
+    groups: dict[tuple[str, int | None, str], dict[tuple[str, str, int], Result]] = {}
     for result in results:
         cell = result.cell
         common = json.dumps({k: v for k, v in cell.settings.get("common", {}).items() if v is not None}, sort_keys=True)
-        groups.setdefault((cell.data, cell.epochs, common), {})[cell.row, cell.column, cell.seed] = result
+        key = (cell.data, cell.epochs if by_epochs else None, common)
+        groups.setdefault(key, {})[cell.row, cell.column, cell.seed] = result
     return [Group(*key, list(found.values())) for key, found in groups.items()]
 
 
@@ -70,12 +73,19 @@ def table(shape: Shape, data: str, results: Sequence[Result]) -> str:
     rows = list(dict.fromkeys([*shape.rows, *(r.cell.row for r in results)]))
     usual = max((len(cell_results(results, row, c)) for row in rows for c in columns), default=0)
     beside = bool(shape.paper)
-    head = [shape.row_heading, *([""] if beside else []), *columns, "seconds"]
+    head = [
+        shape.row_heading,
+        *([""] if beside else []),
+        *columns,
+        *(["epochs"] if shape.epochs_by_row else []),
+        "seconds",
+    ]
     head += [f"paper, {shape.paper_data}"] if shape.paper_rows else []
     lines = [head, ["---"] * len(head)]
     for row in rows:
         ours = [cell_text(shape.figures, cell_results(results, row, column), usual) for column in columns]
-        line = [row, *(["ours"] if beside else []), *ours, seconds_text(results, row)]
+        epochs = [epochs_text(results, row)] if shape.epochs_by_row else []
+        line = [row, *(["ours"] if beside else []), *ours, *epochs, seconds_text(results, row)]
         line += [f"{shape.paper_rows[row]:.2f}" if row in shape.paper_rows else NOTHING] if shape.paper_rows else []
         lines.append(line)
         theirs = [shape.paper.get((row, column)) for column in columns]
@@ -112,6 +122,12 @@ def paper_text(figures: Sequence[float] | None) -> str:
 def seconds_text(results: Sequence[Result], row: str) -> str:
     known = [s for r in results if r.cell.row == row and (s := r.figures.get("seconds")) is not None]
     return f"{statistics.fmean(known):,.0f}" if known else NOTHING
+
+
+def epochs_text(results: Sequence[Result], row: str) -> str:
+    """0 is a method that has none."""
+    found = sorted({r.cell.epochs for r in results if r.cell.row == row} - {0})
+    return ", ".join(map(str, found)) or NOTHING
 
 
 def closing_lines(legend: str, results: Sequence[Result]) -> list[str]:
