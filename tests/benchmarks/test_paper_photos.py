@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import save_file
 
 from labelmend.benchmarks.paper import photo_play, photos
-from labelmend.benchmarks.paper.cifar import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT
 from labelmend.benchmarks.paper.command import main
 from labelmend.benchmarks.paper.experiment import Options
 from labelmend.benchmarks.paper.photo_task import clothes, clothes_and_clean, food, photo_task
 from labelmend.benchmarks.paper.photos import EXPERIMENTS, cells, play, settings
+from labelmend.benchmarks.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT
 from labelmend.errors import ConfigError, DataError
 from labelmend.images import IMAGENET
 from labelmend.nets.resnet import ResNet50

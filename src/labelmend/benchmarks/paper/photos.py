@@ -21,7 +21,6 @@ from typing import Any
 from labelmend.api import Task
 from labelmend.benchmarks.clothing1m import lists_in
 from labelmend.benchmarks.food101 import IMAGE_LIST, TEST, refuse_swapped
-from labelmend.benchmarks.paper.cifar import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT, ablation_changes
 from labelmend.benchmarks.paper.experiment import Cell, Experiment, Measured, Options, Result
 from labelmend.benchmarks.paper.photo_play import FIGURES, as_they_are, corrected, fine_tuned, new_classifier
 from labelmend.benchmarks.paper.photo_task import (
@@ -32,6 +31,7 @@ from labelmend.benchmarks.paper.photo_task import (
     photo_task,
     weights_of,
 )
+from labelmend.benchmarks.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT, ablation_changes
 from labelmend.benchmarks.paper.tables import Shape, grouped, show_tables, table
 from labelmend.benchmarks.photo_lists import find_folder
 from labelmend.benchmarks.runner import Say
