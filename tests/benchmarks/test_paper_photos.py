@@ -279,3 +279,19 @@ def test_food101_in_a_place_of_its_own(sets):
     assert food(Options(data=noisy, food101=clean)).test.classes == FOODS
     swapped = EXPERIMENTS["food101n"].missing(Options(data=noisy, food101=noisy))
     assert "must be the folder of Food-101, with meta/test.txt. Got that of Food-101N" in swapped
+
+
+def test_from_good_weights_wrong_labels_are_found(sets, cache, tmp_path):
+    """A net that knows colours from the clothes finds the foods that show another class."""
+    options = options_for(sets, cache)
+    clothing = photo_task(clothes(options), 0, "paper", {"n_rounds": 16}, options, say)
+    outcome = photo_play.as_they_are(clothing, say)
+    assert outcome.figures["test_final"] > 0.6
+    weights = {name: value.contiguous() for name, value in outcome.net.state_dict().items()}
+    save_file(weights, tmp_path / "resnet50.safetensors")
+    options = options_for(sets, cache, weights=str(tmp_path / "resnet50.safetensors"))
+    cell = next(cell for cell in cells("food101n", options) if cell.row == DEFAULT)
+    figures = play("food101n", cell, options, say).figures
+    assert figures["recall"] >= 0.75  # of 4 wrong ones
+    assert figures["precision"] >= 0.75
+    assert figures["changed"] <= 6 / 24
