@@ -284,7 +284,7 @@ def test_food101_in_a_place_of_its_own(sets):
 def test_from_good_weights_wrong_labels_are_found(sets, cache, tmp_path):
     """A net that knows colours from the clothes finds the foods that show another class."""
     options = options_for(sets, cache)
-    clothing = photo_task(clothes(options), 0, "paper", {"n_rounds": 16}, options, say)
+    clothing = photo_task(clothes(options), 0, "paper", {"n_rounds": 20, "lr": 0.02}, options, say)
     outcome = photo_play.as_they_are(clothing, say)
     assert outcome.figures["test_final"] > 0.6
     weights = {name: value.contiguous() for name, value in outcome.net.state_dict().items()}
