@@ -47,3 +47,11 @@ def cifar(tmp_path):
     np.savez(tmp_path / "cifar10.npz", **arrays)
     np.savez(tmp_path / "labels.npz", cifar10_train=arrays["y_train"].ravel(), cifar10n_worst=said)
     return tmp_path
+
+
+@pytest.fixture
+def paper_data(cifar, human_folder):
+    """All that the experiments of the paper may ask for, tiny: features, human labels, CIFAR-10 and CIFAR-100."""
+    for name in ("cifar10.npz", "cifar100.npz"):
+        (human_folder / name).write_bytes((cifar / "cifar10.npz").read_bytes())
+    return human_folder

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,11 @@ def show(results: Sequence[Result], images: Path) -> str:
 NEEDS = "digits (in scikit-learn), cifar10_features.npz and labels.npz"
 EXPERIMENTS = {
     "peers": Experiment(
-        "our method against its neighbours, and without its packages", NEEDS, missing, cells, play, show
+        "our method against its neighbours, and without its packages",
+        NEEDS,
+        partial(missing, columns=COLUMNS),
+        cells,
+        play,
+        show,
     )
 }

@@ -17,6 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,7 @@ class _Worker:
 
     def ask(self, name: str, cell: Cell, options: Options) -> Measured:
         if self.process.poll() is not None:
+            self.end()
             self.process = self._start()
         order = {"experiment": name, "cell": dataclasses.asdict(cell), "options": _options_as_plain(options)}
         stdin, stdout = self.process.stdin, self.process.stdout
@@ -130,6 +132,10 @@ class _Worker:
     def end(self) -> None:
         self.process.kill()
         self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):  # something may still be waiting to be written
+                if pipe is not None:
+                    pipe.close()
 
     @staticmethod
     def _start() -> subprocess.Popen[str]:

@@ -139,9 +139,9 @@ def epochs_of(data: str, options: Options) -> int:
     return options.epochs or (QUICK_EPOCHS if options.quick else EPOCHS[data])
 
 
-def missing(options: Options) -> str | None:
+def missing(options: Options, columns: Columns = COLUMNS) -> str | None:
     """What of the data asked for is not there."""
-    wanted = options.on or ()
+    wanted = data_sets(options, columns)
     if CIFAR10 in wanted and options.file("cifar10.npz") is None:
         return "cifar10.npz not in --data"
     return missing_features(options) if FEATURES in wanted else None

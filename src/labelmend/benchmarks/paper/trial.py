@@ -122,6 +122,7 @@ def mend(
     problem, config = task.problem, task.config
     device = problem.samples.device
     observer = Observer(truth, device, say, on_round)
+    _load_optimizers()
     began = time.perf_counter()
     with seeded(config.seed, device), fast_arithmetic(device):
         state, posterior, decision = run(
@@ -142,6 +143,7 @@ def train_plainly(task: Task, truth: Truth, say: Say, draw: Draw | None = None) 
     problem, config = task.problem, task.config
     device, n_passes = problem.samples.device, config.n_rounds or 0
     observer = Observer(truth, device, say)
+    _load_optimizers()
     began = time.perf_counter()
     with seeded(config.seed, device), fast_arithmetic(device):
         net = train_plain_net(
@@ -152,6 +154,11 @@ def train_plainly(task: Task, truth: Truth, say: Say, draw: Draw | None = None) 
     figures = {**label_figures(task, truth, labels), **observer.figures()}
     figures |= {"epochs": float(n_passes), "seconds": seconds, "test_seconds": observer.seconds}
     return Outcome(figures, observer.curves, labels, net)
+
+
+def _load_optimizers() -> None:
+    """The first optimiser of a process imports seconds of torch, which are not the time of a run."""
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
 
 
 def label_figures(task: Task, truth: Truth, labels: Codes) -> Figures:

@@ -1,0 +1,84 @@
+import re
+
+import pytest
+
+from labelmend.benchmarks.paper.experiment import Cell, Measured, Result
+from labelmend.benchmarks.paper.rows import FACTORS, ROWS, SOFT, VOTED, ablation_changes, paper_figures, paper_shares
+from labelmend.benchmarks.paper.tables import Shape, show_tables
+from labelmend.config import make_config
+
+MACHINE = {"cpu": "A CPU", "cores": 2, "threads": 1, "gpu": None, "jobs": 1}
+
+
+def result(row, column, seed, last, best=None, epochs=15, settings=None, **machine):
+    figures = {"test_last": last, "test_best": best, "seconds": 10.0 * (seed + 1)}
+    cell = Cell(row, column, "digits", seed, epochs, settings or {})
+    return Result("x", cell, Measured(figures), {**MACHINE, **machine}, {"torch": "2.0"}, "2025-01-01")
+
+
+def cells_of(text, row):
+    (line,) = (line for line in text.splitlines() if line.startswith(f"| {row} "))
+    return [cell.strip() for cell in line.split("|")[1:-1]]
+
+
+def shape(**others):
+    return Shape(["a", "b"], {"digits": ["one", "two"]}, ("test_last", "test_best"), "Legend.", **others)
+
+
+def test_means_spread_and_what_was_not_run():
+    found = [result("a", "one", 0, 0.80, 0.9), result("a", "one", 1, 0.84, 0.92), result("a", "two", 0, 0.5)]
+    text = show_tables(shape(), found)
+    assert cells_of(text, "a") == ["a", "82.0 ± 2.8 / 91.0 ± 1.4", "50.0 / - (n = 1)", "13"]
+    assert cells_of(text, "b") == ["b", "not run", "not run", "-"]
+    assert "**digits, 15 epochs**" in text
+    assert "Legend. n = digits 2." in text
+    assert "No GPU; A CPU, cores 2, threads 1; torch 2.0." in text
+
+
+def test_the_papers_figures_stand_below_or_beside_ours():
+    text = show_tables(shape(paper={("a", "one"): (81.6, 81.8)}), [])
+    assert cells_of(text, "a") == ["a", "ours", "not run", "not run", "-"]
+    assert re.search(r"\|\s+\| paper \| 81.6 / 81.8 \| -\s+\|", text)
+    text = show_tables(shape(paper_rows={"b": 75.17}, paper_data="Clothing1M"), [])
+    assert cells_of(text, "b")[-1] == "75.17"
+    assert "paper, Clothing1M" in text
+    assert "Nothing of it has been run." in text
+
+
+def test_runs_of_another_kind_have_a_table_of_their_own():
+    other = {"common": {"batch_size": 256, "weights": None}}
+    found = [result("a", "one", 0, 0.8), result("a", "one", 0, 0.7, epochs=60, settings=other, gpu="H200", jobs=4)]
+    text = show_tables(shape(), found)
+    first, _, second = text.partition("**digits, 60 epochs, batch size 256**")
+    assert cells_of(first, "a")[1] == "80.0 / -"
+    assert cells_of(second, "a")[1] == "70.0 / -"
+    assert "H200; A CPU, cores 2, threads 1, 4 at a time" in second
+    together = show_tables(
+        shape(epochs_by_row=True), [result("a", "one", 0, 0.8), result("b", "one", 0, 0.7, epochs=8)]
+    )
+    assert cells_of(together, "a")[3] == "15"
+    assert cells_of(together, "b")[3] == "8"
+
+
+def test_of_two_runs_of_one_cell_the_later_one_counts():
+    found = [result("a", "one", 0, 0.8), result("a", "one", 0, 0.7, settings={"changes": {"lr": 1}})]
+    assert cells_of(show_tables(shape(), found), "a")[1] == "70.0 / -"
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_every_row_of_the_papers_tables_is_a_configuration(name):
+    for column, factors in FACTORS[name].items():
+        for row in ROWS[:-1]:
+            config = make_config("paper", "pictures", **ablation_changes(row, factors))
+            if row in (SOFT, VOTED):
+                assert (config.ce_factor, config.mae_factor, config.soft_ce_factor, config.soft_mse_factor) == factors
+                assert config.soft_source == ("net" if row == SOFT else "vote")
+            assert config.noisy_branch == (row in ("cross entropy", "mixup", "default")), column
+
+
+def test_figures_of_the_paper():
+    assert paper_figures("cifar10")["+ mixup + soft label", "symmetric 80 %"] == (92.3, 92.5)
+    assert paper_figures("cifar100")["default", "symmetric 90 %"] == (8.2, 10.4)
+    assert ("mixup", "asymmetric 40 %") not in paper_figures("cifar10")
+    assert paper_figures("cifar10")["cross entropy", "asymmetric 40 %"] == (72.3, 85.0)
+    assert paper_shares("cifar10", "default", "symmetric 50 %") == [0.816, 0.818]
