@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--on", nargs="+", metavar="DATA", help="data sets, for a NAME that knows several")
     options.add_argument("--epochs", type=int, metavar="N", help="default: as the paper or its field has it")
     options.add_argument("--seeds", type=int, metavar="N", help="default: by data set")
-    options.add_argument("--device", default="auto", help="cpu, cuda or auto (a GPU where there is one)")
+    options.add_argument("--device", default="auto", help="cpu, cuda or auto (pictures: a GPU where there is one)")
     options.add_argument("--rows", nargs="+", metavar="ROW", help="only these rows of the table")
     options.add_argument("--columns", nargs="+", metavar="COLUMN", help="only these columns")
     options.add_argument(

@@ -8,6 +8,7 @@ writes the file. A cell that fails is told, and the others still run.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import queue
@@ -16,8 +17,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,29 @@ def play_cell(name: str, cell: Cell, options: Options, say: Say) -> Measured:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)  # tiny classes and the like: known, the same every time
         try:
-            return experiment_named(name).play(cell, options, say)
+            with _gpu_memory() as memory:
+                measured = experiment_named(name).play(cell, options, say)
+            return dataclasses.replace(measured, more={**measured.more, **memory})
         except MissingExtraError as error:
             raise CellFailedError(f"{SKIPPED}: {error}") from error
         except (RuntimeError, MemoryError) as error:  # out of memory, a broken GPU: the others still count
             raise CellFailedError(f"failed: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
+
+
+@contextmanager
+def _gpu_memory() -> Iterator[dict[str, int]]:
+    """Filled in at the end: the most memory that was held on a GPU, if one was used at all."""
+    import torch
+
+    found: dict[str, int] = {}
+    if not torch.cuda.is_available():
+        yield found
+        return
+    gc.collect()  # what the cell before has left is not this one's
+    torch.cuda.reset_peak_memory_stats()
+    yield found
+    if peak := torch.cuda.max_memory_allocated():
+        found["gpu_bytes"] = peak
 
 
 def _play_here(name: str, cells: Sequence[Cell], options: Options, out: Path, jobs: int, say: Say) -> list[str]:
@@ -88,6 +107,10 @@ def _play_in_workers(name: str, cells: Sequence[Cell], options: Options, out: Pa
             except CellFailedError as error:
                 say(f"{cell.name}  {error}")
                 failed.extend([] if str(error).startswith(SKIPPED) else [f"{cell.name}: {error}"])
+            except Exception as error:  # a full disk: a thread that just ended would leave nothing behind
+                say(f"{cell.name}  {error}")
+                failed.append(f"{cell.name}: {error}")
+                ending.set()
 
     threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
     try:
@@ -165,6 +188,8 @@ def answer_orders() -> None:
 
 def _keep(name: str, cell: Cell, measured: Measured, options: Options, out: Path, jobs: int, say: Say) -> None:
     where = {**machine(), "jobs": jobs, **({"threads": 1} if jobs > 1 else {})}
+    if "gpu_bytes" not in measured.more:
+        where["gpu"] = None  # there may be one, but it was not used
     date = time.strftime("%Y-%m-%d")
     append_result(out, Result(name, cell, measured, where, versions(), date, options.quick))
     shown = {"test_last": "test", "label_accuracy": "labels right"}

@@ -77,7 +77,7 @@ class Sweep:
         legend = " ".join([LEGEND.format(NOTE), self.note]).strip()
         shape = Shape(
             list(self.rows),
-            {data: columns for data, columns in self.columns.items() if data != CIFAR10},
+            self.columns,
             FIGURES,
             legend,
             paper_rows=self.paper_rows,
