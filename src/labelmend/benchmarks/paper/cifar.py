@@ -64,8 +64,8 @@ def show(name: str, results: Sequence[Result], images: Path) -> str:
     legend = (
         "Test accuracy, mean of the last ten epochs / best epoch, %. The paper has 200 epochs. Ours begins with "
         f"{WARM_UP[name]} passes of cross entropy more (plus: 10; cross entropy and mixup: none). Each row from w/o "
-        "noisy branch to soft label adds to the one before; (voted): the first part of the soft label is the voted label "
-        "instead of the net's answer, the other reading of the paper."
+        "noisy branch to soft label adds to the one before; (voted): the first part of the soft label is the voted "
+        "label instead of the net's answer, the other reading of the paper."
     )
     shape = Shape(ROWS, {name: list(COLUMNS[name])}, FIGURES, legend, paper_figures(name))
     return show_tables(shape, results)

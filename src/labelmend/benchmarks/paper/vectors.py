@@ -78,7 +78,7 @@ def task_of_vectors(
     """The vectors with the labels of a column, and what is true of them."""
     found = vectors_of(data, seed, options.data, options.quick)
     labels = read_labels(noisy_labels(data, column, seed, options.data, options.quick))
-    # Small nets on vectors are faster on a CPU core than on a GPU that has to be told every step.
+    # Small nets, and many cells at a time: a core for each, whether or not there is a GPU.
     device = "cpu" if options.device == "auto" else options.device
     chosen = {"device": device, **changes, **(QUICK if options.quick else {})}
     config = make_config(preset, "vectors", seed=seed, **chosen)
