@@ -77,6 +77,7 @@ class RunConfig:
         "samples a step of all branches together; follows the data: batch_size, M times that for 5,000 pictures",
         minimum=2,
     )
+    balanced: bool = _option(False, "draw every class equally often in a pass: large ones in part, small ones again")
     lr: float = _option(0.05, "learning rate", minimum=0)
     lr_schedule: str = _option("steps", "steps: by lr_milestones; cosine: down to 0", ("steps", "cosine"))
     lr_milestones: tuple[float, ...] = _option(

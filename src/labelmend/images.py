@@ -315,7 +315,7 @@ def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
     classes = order.given.classes
     config = follow(order.config, len(kept.rows), len(classes), "pictures")
     device = api.choose_device(config.device)
-    data = _as_tensor(pixels.pixels, device)
+    data = pixels_as_tensor(pixels.pixels, device)
     mean, spread = colour_statistics(data) if not config.weights else IMAGENET
     samples = ImageSamples(data, mean, spread, crop, device)
     make_net = net_for_pictures(config, crop, len(classes))
@@ -345,7 +345,7 @@ def _readable(pixels: DecodedPictures, order: _Order) -> Readable:
     return Readable(rows, labels, order.certain[rows], pixels.unreadable)
 
 
-def _as_tensor(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
+def pixels_as_tensor(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
     """The same memory, or file, as a tensor; on a GPU that has room for it a copy there."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it must not be written to: it never is

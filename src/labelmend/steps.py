@@ -25,6 +25,7 @@ from labelmend.state import Problem, RoundState
 from labelmend.training import fit as training
 from labelmend.training import losses
 from labelmend.training.augment import Augment
+from labelmend.training.balance import balanced
 from labelmend.training.fit import net_step, sgd, train_pass
 from labelmend.training.side_by_side import side_by_side
 from labelmend.training.stepper import Stepper
@@ -46,7 +47,7 @@ def warm_up(state: RoundState, problem: Problem, config: RunConfig) -> None:
 
     step = net_step(state.noisy_net, state.noisy_optimizer, loss, state.generator)
     for _ in range(config.warmup_passes):
-        _pass(state.noisy_net, step, state, problem, config, _labelled(given))
+        _pass(state.noisy_net, step, state, problem, config, given)
     state.corrected_net.load_state_dict(state.noisy_net.state_dict())
     if config.average_decay:
         state.average = FollowingNet(state.corrected_net, config.average_decay)
@@ -78,6 +79,8 @@ def train_branches(state: RoundState, problem: Problem, config: RunConfig, engin
     if config.branch_samples == "kept" and config.branch_loss != "cross-entropy-mae":
         kept = state.corrected_labels == given
         subsets = [subset[kept[subset]] for subset in subsets]
+    if config.balanced:
+        subsets = [balanced(subset, state.corrected_labels[subset], state.generator) for subset in subsets]
     active = [m for m, subset in enumerate(subsets) if len(subset)]
     if not active:  # no label was kept: nothing to learn from
         return 0.0
@@ -249,7 +252,7 @@ def train_corrected(state: RoundState, problem: Problem, config: RunConfig, labe
         "corrected", lambda: net_step(state.corrected_net, state.corrected_optimizer, loss, state.generator, after)
     )
     views: tuple[Augment, ...] = ("weak", "strong") if config.consistency else ("weak",)
-    return _pass(state.corrected_net, step, state, problem, config, _labelled(labels), views)
+    return _pass(state.corrected_net, step, state, problem, config, labels, views)
 
 
 def train_noisy(state: RoundState, problem: Problem, config: RunConfig) -> Tensor:
@@ -261,7 +264,7 @@ def train_noisy(state: RoundState, problem: Problem, config: RunConfig) -> Tenso
         return losses.weighted_cross_entropy(net(x)[1], given[indices], weights)
 
     step = state.stepper("noisy", lambda: net_step(state.noisy_net, state.noisy_optimizer, loss, state.generator))
-    return _pass(state.noisy_net, step, state, problem, config, _labelled(given))
+    return _pass(state.noisy_net, step, state, problem, config, given)
 
 
 def fine_tune(state: RoundState, problem: Problem, config: RunConfig) -> None:
@@ -272,10 +275,10 @@ def fine_tune(state: RoundState, problem: Problem, config: RunConfig) -> None:
     def loss(net: nn.Module, indices: Tensor, x: Tensor) -> Tensor:
         return F.cross_entropy(net(x)[1], given[indices])
 
-    trusted = torch.nonzero(problem.trusted).squeeze(1)
+    certain = given.masked_fill(~problem.trusted, -1)
     step = net_step(state.deployed_net.requires_grad_(True), optimizer, loss, state.generator)
     for _ in range(config.fine_tune_passes):
-        _pass(state.deployed_net, step, state, problem, config, trusted)
+        _pass(state.deployed_net, step, state, problem, config, certain)
 
 
 def _pass(
@@ -284,11 +287,11 @@ def _pass(
     state: RoundState,
     problem: Problem,
     config: RunConfig,
-    indices: Tensor,
+    labels: Tensor,
     views: tuple[Augment, ...] = ("weak",),
 ) -> Tensor:
+    """One pass over the samples that have one of `labels`."""
+    indices = torch.nonzero(labels >= 0).squeeze(1)
+    if config.balanced:
+        indices = balanced(indices, labels[indices], state.generator)
     return train_pass(net, step, problem.samples, indices, config.batch_size or 1, state.generator, views)
-
-
-def _labelled(labels: Tensor) -> Tensor:
-    return torch.nonzero(labels >= 0).squeeze(1)

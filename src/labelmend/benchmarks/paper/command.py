@@ -41,11 +41,23 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--out", type=Path, metavar="FILE", help="results, a line of JSON each (default paper.jsonl)")
     options.add_argument("--docs", type=Path, metavar="FILE.md", help="page to update (default docs/paper.md)")
     options.add_argument("--jobs", type=int, default=1, metavar="N", help="cells at the same time, a process each")
+    add_photo_options(options)
     options.add_argument("--quick", action="store_true", help="tiny sizes: does it run? Figures mean nothing")
     options.add_argument(
         "--write-docs", nargs="+", type=Path, metavar="FILE.jsonl", help="write the whole page from these results"
     )
     return options
+
+
+def add_photo_options(options: argparse.ArgumentParser) -> None:
+    photos = options.add_argument_group("clothing1m, clothing1m-hybrid and food101n")
+    photos.add_argument(
+        "--weights", metavar="FILE", help="ResNet-50 of ImageNet, .safetensors or .pth; none: begin without"
+    )
+    photos.add_argument("--balanced", action="store_true", help="draw every class equally often in a pass")
+    photos.add_argument("--limit", type=int, metavar="N", help="only N pictures per class of every list")
+    photos.add_argument("--food101", type=Path, metavar="DIR", help="folder of Food-101, where it is not in --data")
+    photos.add_argument("--cache", type=Path, metavar="DIR", help="for decoded pictures (default ~/.cache/labelmend)")
 
 
 def listing(options: Options) -> list[str]:
@@ -99,7 +111,7 @@ def _usual_docs(out: Path, quick: bool) -> Path:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    for name in ("epochs", "seeds", "jobs"):
+    for name in ("epochs", "seeds", "jobs", "limit"):
         if (value := getattr(arguments, name)) is not None and value < 1:
             raise ConfigError(f"--{name} must be at least 1. Got {value} instead.")
     if arguments.batch_size is not None and arguments.batch_size < 2:
@@ -114,4 +126,9 @@ def _options(arguments: argparse.Namespace) -> Options:
         arguments.device,
         arguments.batch_size,
         arguments.quick,
+        arguments.weights,
+        arguments.balanced,
+        arguments.limit,
+        arguments.food101,
+        arguments.cache,
     )

@@ -30,6 +30,12 @@ class Options:
     device: str = "auto"
     batch_size: int | None = None
     quick: bool = False
+    # of photographs
+    weights: str | None = None  # file with pretrained weights; "none": begin without
+    balanced: bool = False
+    limit: int | None = None  # pictures per class
+    food101: Path | None = None  # where it is not in `data`
+    cache: Path | None = None  # for decoded pictures
 
     def file(self, name: str) -> Path | None:
         """A file or folder of --data, if it is there."""

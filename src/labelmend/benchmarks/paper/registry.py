@@ -11,6 +11,9 @@ from labelmend.errors import ConfigError
 MODULES = {
     "cifar10": "cifar",
     "cifar100": "cifar",
+    "clothing1m": "photos",
+    "clothing1m-hybrid": "photos",
+    "food101n": "photos",
     "branches": "ensemble",
     "patches": "ensemble",
     "combinations": "ensemble",

@@ -115,7 +115,8 @@ def spread_text(values: Sequence[float]) -> str:
 
 
 def paper_text(figures: Sequence[float] | None) -> str:
-    return NOTHING if figures is None else " / ".join(f"{value:.1f}" for value in figures)
+    """With the one or two decimals that the paper prints."""
+    return NOTHING if figures is None else " / ".join(f"{value:.2f}".removesuffix("0") for value in figures)
 
 
 def seconds_text(results: Sequence[Result], row: str) -> str:
