@@ -95,7 +95,7 @@ def test_a_sample_without_a_label_gets_the_witness_as_sure_as_it_may_be():
 
 
 def test_labels_that_hardly_contradict_a_witness_do_not_make_it_ignorant():
-    witness, truth, _ = noisy_problem(2000, 4, 0.0, 1.0)
+    witness, *_ = noisy_problem(2000, 4, 0.0, 1.0)
     says = witness.argmax(dim=1)
     found = stage.calibrated_posterior(witness, 0.2, says, nobody(says))
     assert found.witness is not None

@@ -31,7 +31,7 @@ PRIOR_ROWS = (
 )
 FLOOR = 1e-6  # least probability of a witness: nothing is impossible
 EM_PASSES = 20
-# A witness's own errors look like a little noise, of which EM makes more; a noise rate well below this is held for none.
+# A witness's own errors look like a little noise, of which EM makes more: a rate well below this is held for none.
 SCEPTICAL_BELOW = 0.01
 SHARPNESS, BISECTIONS = (0.1, 12.0), 8
 # From other views' disagreement to the error of a witness: chosen on nine data sets (digits, Fashion-MNIST, features of
