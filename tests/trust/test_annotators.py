@@ -166,7 +166,7 @@ def test_calibration_undoes_a_wrong_sharpness(sharpness):
     said, witness = opinions(triples, 2, true.tolist()), witness_of(true, 3, 0.2)
     wrong = decide.weighted_product([witness], [sharpness])
     given = torch.from_numpy(true.copy())
-    given[:400] = (given[:400] + 1) % 3
+    given[:1200] = (given[:1200] + 1) % 3
     found = calibrated_annotated_posterior(wrong, 0.15, said, given, torch.zeros(2000, dtype=torch.bool))
     assert isinstance(found, AnnotatedPosterior)
     says = wrong.argmax(dim=1)
