@@ -489,7 +489,7 @@ def test_an_unknown_parameter_is_refused():
 VARIANTS = {
     "paper, a few rounds": {"preset": "paper"},
     "paper": {"preset": "paper", "n_rounds": 15, "graph_k": 50},
-    "without noisy branch": {"noisy_branch": False},
+    "with the noisy branch": {"noisy_branch": True},
     "mixup": {"mixup": True},
     "soft labels": {"soft_labels": True},
     "soft labels from the vote": {"soft_labels": True, "soft_source": "vote"},

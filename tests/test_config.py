@@ -153,7 +153,7 @@ def test_alpha_falls_as_classes_grow():
 def test_nothing_is_left_open_and_nothing_that_was_set_is_changed(size):
     followed = follow(make_config(), *size)
     assert all(getattr(followed, entry.name) is not None for entry in dataclasses.fields(RunConfig))
-    chosen = make_config(**dict.fromkeys(FOLLOWED - {"alpha"}, 7), alpha=0.7)
+    chosen = make_config(**dict.fromkeys(FOLLOWED - {"alpha", "noisy_branch"}, 7), alpha=0.7, noisy_branch=True)
     assert follow(chosen, *size) == chosen
 
 

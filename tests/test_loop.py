@@ -190,7 +190,7 @@ def test_if_no_label_was_kept_no_branch_learns():
 
 def test_rounds_between_corrections_only_train_the_deployed_net():
     problem, _ = make_problem()
-    state, config = make_run(problem, n_rounds=4, correct_every=3)
+    state, config = make_run(problem, n_rounds=4, correct_every=3, noisy_branch=True)
     records, stages = [], []
     for _ in range(4):
         before = copy.deepcopy((state.noisy_net.state_dict(), state.corrected_net.state_dict()))

@@ -42,7 +42,10 @@ from labelmend.trust.audit import finish_audit, plan_audit
 from labelmend.trust.audit_record import Audit
 from labelmend.trust.conclude import Conclusions, conclude
 from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
+from labelmend.trust.limits import expected_gain, without_changes
 from labelmend.trust.reasons import REASON_TYPE, REASONS
+from labelmend.trust.tuning import open_fields, tune
+from labelmend.trust.tuning_record import Tuning
 from labelmend.witnesses import final_decision
 
 
@@ -90,6 +93,7 @@ def correct(
     notes = notice(labels, task.duplicates, config)
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=2)
+    task = tuned(task, config, progress)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
     result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
@@ -107,6 +111,7 @@ class Task:
     make_model: Callable[[nn.Module], Any]  # from the net that was trained
     duplicates: list[list[int]]
     fingerprint: str
+    tuning: Tuning | None = None  # None: not tuned
 
     def checkpoints_in(self, folder: str | Path | None, every: float) -> AbstractContextManager[NoCheckpoints]:
         return checkpoints_in(folder, every, lambda: Subject.of(self.problem, self.config, self.fingerprint))
@@ -143,6 +148,16 @@ def vector_task(
     )
 
 
+def tuned(task: Task, asked: RunConfig, progress: Progress | None) -> Task:
+    """The task with the setting that trials on its own data found best; `asked` is what the user left open."""
+    if not asked.tune:
+        return task
+    problem, device = task.problem, task.problem.samples.device
+    with seeded(task.config.seed, device), fast_arithmetic(device):
+        config, tuning = tune(problem, task.make_net, task.config, open_fields(asked), progress or (lambda _: None))
+    return replace(task, config=config, tuning=tuning)
+
+
 def make_problem(samples: Samples, labels: Labels, trusted: NDArray[np.bool_], config: RunConfig) -> Problem:
     if config.fine_tune_passes and not trusted.any():
         raise ConfigError("fine_tune_passes needs trusted samples to learn from. Got none; mark some with trusted=.")
@@ -173,17 +188,34 @@ def solve(
         if plan is not None:
             found, audit = finish_audit(plan, found)
             decision = final_decision(found.probabilities, state, problem, config)
+        decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
         concluded = conclude(
             state, problem, found, decision, 0.0 if config.budget else config.outlier_share, config.seed
         )
-    notes = list(checkpoints.notes)
+    notes = [*checkpoints.notes, *harm]
     drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
     return Solution(state, found, concluded, checkpoints.seconds, notes, drawn, audit)
+
+
+def _do_no_harm(
+    decision: Decision, found: Posterior, problem: Problem, audit: Audit | None, config: RunConfig
+) -> tuple[Decision, list[str]]:
+    """The decision, unless nothing is to be gained by it; and what the user should know about that."""
+    given = problem.labels_in_use
+    changes = int(((decision.labels != given) & (given >= 0)).sum())
+    gain = expected_gain(decision, given, found.noise_rate, None if audit is None else audit.right)
+    if changes == 0 or gain > 0 or config.decide == "votes":
+        return decision, []
+    kept = without_changes(decision, found.probabilities, given, config.review_below)
+    return kept, [
+        f"labels stay as they were given: by the planted errors {changes:,} changes would break more good labels than "
+        "they mend; they are for review."
+    ]
 
 
 def _draw(
@@ -245,6 +277,7 @@ def assemble(
         annotators=_annotators(solution.posterior, labels, rows),
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,
+        tuning=task.tuning,
         profile=concluded.profile.named([plain_value(name) for name in labels.classes]),
         reason=_spread(np.array(REASONS, REASON_TYPE)[concluded.reasons], rows, np.full(n, "", REASON_TYPE)),
         misfit=_spread(concluded.misfit, rows, np.zeros(n, np.float32)),

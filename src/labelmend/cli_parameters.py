@@ -54,7 +54,7 @@ def _about(entry: dataclasses.Field[Any]) -> str:
 
 def _argument(entry: dataclasses.Field[Any], hint: Any) -> dict[str, Any]:
     """How argparse reads a field of this type."""
-    if hint is bool:
+    if bool in (hint, *typing.get_args(hint)):
         return {"action": argparse.BooleanOptionalAction}
     if typing.get_origin(hint) is tuple:
         return {"type": float, "nargs": "*", "metavar": "X"}

@@ -54,7 +54,9 @@ class RunConfig:
     )
     correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
     resplit: bool = _option(True, "make new packages every round")
-    noisy_branch: bool = _option(True, "keep a net trained on the given labels")
+    noisy_branch: bool | None = _option(
+        None, "keep a net trained on the given labels; follows the data: not for vectors, for pictures"
+    )
     # Nets and training
     hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
     architecture: str = _option(
@@ -150,7 +152,7 @@ class RunConfig:
         minimum=0,
     )
     held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
-    examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
+    examinations: int = _option(6, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
     outlier_share: float = _option(
         0.0, "share of the samples, those that fit worst, that get no other label, such as 0.02", minimum=0
@@ -161,6 +163,9 @@ class RunConfig:
     )
     budget: int = _option(
         0, "samples a person will look at: so many are for review, those that help most; 0: by review_below", minimum=0
+    )
+    tune: bool = _option(
+        True, "try other settings on planted errors first and take one that is better beyond chance (plus, vectors)"
     )
     audit: float = _option(
         0.0, "share of labels to plant errors in and restore, to measure what the run finds; 0: none", minimum=0
@@ -199,7 +204,7 @@ class RunConfig:
         """Annotations are the rule: whole numbers where they say int, true or false where they say bool."""
         if value is None and "None" in declared:
             return
-        if declared == "bool":
+        if declared.startswith("bool"):
             right = isinstance(value, bool)
         elif declared.startswith("int"):
             right = isinstance(value, Integral) and not isinstance(value, bool)
@@ -214,18 +219,21 @@ class RunConfig:
 # Where the paper's text differs from the defaults above (values of k, alpha and gamma are those of the work it cites).
 PAPER: dict[str, Any] = {
     "n_rounds": 15,
+    "noisy_branch": True,
     "packages_per_branch": PACKAGES,
     "graph_k": 50,
     "alpha": 0.99,
     "gamma": 3.0,
     "scale_columns": False,
     "decide": "votes",
+    "tune": False,
     "lr_milestones": (1 / 3, 2 / 3),
     "tolerance": 1e-4,
 }
 
 # Where training a net on pictures differs from the defaults above. None: `follow` has a rule for pictures.
 PICTURES_PLUS: dict[str, Any] = {
+    "tune": False,
     "n_rounds": None,
     "warmup_passes": 10,
     "lr": 0.05,
@@ -286,6 +294,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
     full = config.preset == "plus" and data == "pictures" and n_rows >= FEW_PICTURES
     rules: dict[str, Any] = {
+        "noisy_branch": pictures,
         "packages_per_branch": PACKAGES,
         "fine_packages": config.packages_per_branch or (PACKAGES if pictures else FINE_PACKAGES),
         "n_rounds": rounds,

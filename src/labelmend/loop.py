@@ -94,7 +94,7 @@ def play_round(
         correction = correct_labels(state, problem, config, engine, watch)
     watch.lap("train")
     labels, omega = (previous, previous_omega) if config.label_delay else (state.corrected_labels, state.omega)
-    train_noisy = config.noisy_branch and correction is not None
+    train_noisy = bool(config.noisy_branch) and correction is not None
     corrected_loss, noisy_loss = steps.train_nets(state, problem, config, labels, omega, train_noisy)
     state.round_index += 1
     watch.lap(None)

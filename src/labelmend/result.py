@@ -25,6 +25,7 @@ from labelmend.trust.audit_record import Audit
 from labelmend.trust.profile import NoiseProfile
 from labelmend.trust.profile_words import kinds_text, sentences
 from labelmend.trust.reasons import REASONS
+from labelmend.trust.tuning_record import Tuning
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
@@ -95,6 +96,7 @@ class Correction:
     annotators: Annotators | None = None  # how good each of them is; None: nobody said who they are
     given_confidence: NDArray[np.float32] | None = None  # posterior probability of the given label; None: older runs
     audit: Audit | None = None  # what became of planted errors; None: none were planted
+    tuning: Tuning | None = None  # what was tried before the run and chosen; None: not tuned, the setting is as asked
 
     def __len__(self) -> int:
         return len(self.corrected_codes)
@@ -172,6 +174,7 @@ class Correction:
             ],
             "review_gain": [asdict(point) for point in self.review_gain()] if self.config.budget else None,
             "audit": None if self.audit is None else asdict(self.audit),
+            "tuning": None if self.tuning is None else asdict(self.tuning),
             "profile": None if self.profile is None else self.profile.plain(),
             "kinds": "" if self.profile is None or self.profile.kinds is None else kinds_text(self.profile),
             "advice": [] if self.profile is None else sentences(self.profile),

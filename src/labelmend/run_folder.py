@@ -23,6 +23,7 @@
     map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
     given.npz          confidence: posterior probability of each given label; not in runs before it
     audit.json         what became of planted errors, see trust/audit.py; only after `--audit`
+    tuning.json        what was tried before the run and chosen, see trust/tuning.py; not after `--no-tune`
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
@@ -79,12 +80,13 @@ from labelmend.trust.annotator_record import Annotators
 from labelmend.trust.audit_record import audit_from
 from labelmend.trust.profile import NoiseProfile, profile_from
 from labelmend.trust.reasons import REASON_TYPE, REASONS
+from labelmend.trust.tuning_record import tuning_from
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
 READABLE_VERSIONS = (2, FORMAT_VERSION)
 UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
 ANNOTATORS = "annotators.npz"
-GIVEN, AUDIT = "given.npz", "audit.json"
+GIVEN, AUDIT, TUNING = "given.npz", "audit.json", "tuning.json"
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 PROFILE, REASONS_FILE, MISFIT = "profile.json", "reasons.csv", "misfit.npz"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
@@ -238,6 +240,8 @@ def _write_all(result: Correction, folder: Path) -> None:
         _write_json(folder / SOURCE, dataclasses.asdict(result.source))
     if result.audit is not None:
         _write_json(folder / AUDIT, dataclasses.asdict(result.audit))
+    if result.tuning is not None:
+        _write_json(folder / TUNING, dataclasses.asdict(result.tuning))
     result.model.save(folder)
 
 
@@ -402,6 +406,7 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
         given_confidence=_read_given(folder / GIVEN, len(table)),
         audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
+        tuning=tuning_from(_read_json(folder / TUNING)) if (folder / TUNING).exists() else None,
     )
 
 

@@ -91,6 +91,9 @@ class ProgressLine:
         self.stream.flush()
 
 
+NOTHING_TO_GAIN = "graphs and nets contradict no more labels than they are expected to be wrong about"
+
+
 def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     """The end of a run in plain words."""
     labelled = summary["labelled"]
@@ -115,6 +118,8 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
     if summary.get("annotators"):
         lines += ["", *_annotator_lines(summary["annotators"])]
+    if tuning := summary.get("tuning"):
+        lines += ["", f"setting                {printable(tuning['chosen'])}: {printable(tuning['why'])}"]
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:
@@ -131,6 +136,8 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
 def _trust_lines(summary: dict[str, Any]) -> list[str]:
     """How far the changes can be trusted, as far as the run knows."""
     lines = []
+    if summary["labelled"] and not summary["changed"]:
+        lines += ["", f"no label was changed: {NOTHING_TO_GAIN}"]
     if (broken := summary.get("expected_broken")) is not None:
         about = f"of {summary['changed']:,} changed labels, as the run expects"
         lines.append(f"{'good labels broken':<22} {round(broken):>9,}  {about}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from labelmend.result import Correction, ExpectedErrors
+from labelmend.terminal import NOTHING_TO_GAIN
 from labelmend.trust.audit_record import Audit
 
 if TYPE_CHECKING:
@@ -28,8 +29,12 @@ def _sentence(result: Correction) -> str:
     left = result.review_gain()[0].left
     changed = int(result.changed.sum())
     parts = [f"By its own confidence the run expects about {left:,.0f} wrong labels to be left."]
+    if changed == 0:
+        parts.append(f"No label was changed: {NOTHING_TO_GAIN}.")
     if result.expected_broken is not None:
         parts.append(f"Of {changed:,} changed labels about {result.expected_broken:,.0f} were right before.")
     if result.audit is None:
         parts.append("Without planted errors (--audit) that confidence is not calibrated, and rather too high.")
+    if result.tuning is not None:
+        parts.append(f"Setting of the run: {result.tuning.chosen}; {result.tuning.why}.")
     return " ".join(parts)

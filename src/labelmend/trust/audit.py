@@ -49,6 +49,7 @@ class Plan:
     problem: Problem  # to be solved
     original: Problem  # as it was
     rows: Tensor  # where errors are
+    good: Tensor  # samples that look clean and carry no planted error
     share: float
     agreement: float  # share of labels that their neighbours agree with, before anything was planted
 
@@ -72,9 +73,11 @@ def plan_audit(problem: Problem, share: float, seed: int) -> Plan:
     planted = plant_like_suspects(labels, may_change, asked, counts, wanted, rng)
     if len(planted.rows) == 0:
         raise too_few_clean(int(may_change[asked].sum()), len(asked))
-    given, rows = (torch.from_numpy(part).to(samples.device) for part in (planted.labels, planted.rows))
-    agreement = float(looks_clean(labels[asked], counts)[may_change[asked]].mean())
-    return Plan(replace(problem, given_labels=given), problem, rows, share, agreement)
+    clean = looks_clean(labels[asked], counts) & may_change[asked]
+    good = np.setdiff1d(asked[clean], planted.rows)
+    given, rows, watched = (torch.from_numpy(a).to(samples.device) for a in (planted.labels, planted.rows, good))
+    agreement = float(clean[may_change[asked]].mean())
+    return Plan(replace(problem, given_labels=given), problem, rows, watched, share, agreement)
 
 
 def finish_audit(plan: Plan, found: Posterior) -> tuple[Posterior, Audit]:
