@@ -30,7 +30,7 @@ SMALL = {
     "packages_per_branch": 2,
     "hidden": 8,
     "graph_k": 5,
-    "warmup_passes": 1,
+    "warmup_passes": 20,
 }
 FAST = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 NAMES = np.array(["ant", "bee", "cat"])
@@ -117,7 +117,7 @@ def test_the_library_runs_as_a_module():
 # Parameters
 
 
-OTHER_VALUES = {"alpha": 0.4, "device": "cpu", "lr_milestones": (0.25, 0.5), "weights": "net.pth"}
+OTHER_VALUES = {"noisy_branch": True, "alpha": 0.4, "device": "cpu", "lr_milestones": (0.25, 0.5), "weights": "net.pth"}
 
 
 def another_value(entry):

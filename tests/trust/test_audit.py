@@ -62,7 +62,7 @@ def made_up(probabilities, given, planted, rows, noise_rate, agreement=1.0):
     samples = VectorSamples(torch.zeros(n, 1))
     original = Problem(samples, torch.tensor(given), torch.zeros(n, dtype=torch.bool), 2)
     with_errors = dataclasses.replace(original, given_labels=torch.tensor(planted))
-    plan = Plan(with_errors, original, torch.tensor(rows), 0.5, agreement)
+    plan = Plan(with_errors, original, torch.tensor(rows), torch.tensor([], dtype=torch.long), 0.5, agreement)
     table = torch.tensor(probabilities)
     restored = Posterior(table, torch.eye(2), noise_rate, table, lambda _: restored)
     return plan, restored
