@@ -1,4 +1,6 @@
+import argparse
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -39,7 +41,29 @@ def test_it_runs_writes_json_and_becomes_a_table(human_folder, tmp_path, monkeyp
     assert capsys.readouterr().out.startswith("| tuning | labelmend | labels right before, % | best of the grid, % |")
 
 
-def test_processes_give_the_same_figures(human_folder, tmp_path, monkeypatch):
+def test_other_processes_get_all_they_need_and_give_the_same_figures(human_folder, tmp_path, monkeypatch):
+    """Without their start, which imports torch in each: what goes there and back is pickled all the same."""
+    asked = []
+
+    class Pool:
+        def __init__(self, n_jobs, context):
+            asked.append((n_jobs, context.get_start_method()))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def shutdown(self, **_):
+            pass
+
+        def map(self, do, runs):
+            for run in runs:
+                there, what = pickle.loads(pickle.dumps((do, run)))
+                yield pickle.loads(pickle.dumps(there(what)))
+
+    monkeypatch.setattr(tuning_grid, "ProcessPoolExecutor", Pool)
     monkeypatch.chdir(tmp_path)
     words = ["--quick", "--data", str(human_folder), "--on", "features", "--rates", "20", "--kinds", "mixed"]
     rows = []
@@ -47,6 +71,7 @@ def test_processes_give_the_same_figures(human_folder, tmp_path, monkeypatch):
         assert main(["benchmark", "tuning", *words, "--jobs", jobs]) == 0
         rows.append(written(tmp_path)["rows"])
     assert rows[0] == rows[1]
+    assert asked == [(2, "spawn")]
 
 
 def test_the_grid_has_sixteen_settings_with_names_of_their_own():
@@ -144,8 +169,6 @@ def test_finished_cells_outlive_an_interruption(tmp_path, monkeypatch):
 
 
 def parsed(words):
-    import argparse
-
     parser = argparse.ArgumentParser()
     tuning_grid.tuning_options(parser)
     parser.set_defaults(quick=True, out=None)
