@@ -78,8 +78,8 @@ def digits(seed: int, kind: str, n_rows: int | None = None) -> Dataset:
     rng = np.random.default_rng(seed)
     plant: dict[str, Callable[[], IntArray]] = {
         "random": lambda: noise.random(true_labels, RATE, 10, rng),
-        "confusing": lambda: noise.confusing(true_labels, RATE, _digits_confusion(seed, n_rows)),
-        "both": lambda: noise.both(true_labels, RATE, _digits_confusion(seed, n_rows), rng),
+        "confusing": lambda: noise.confusing(true_labels, RATE, digits_confusion(seed, n_rows)),
+        "both": lambda: noise.both(true_labels, RATE, digits_confusion(seed, n_rows), rng),
         "patch": lambda: noise.patch(true_labels, RATE, pixels, rng),
         "clean": lambda: true_labels.copy(),
     }
@@ -143,7 +143,7 @@ def split_digits(seed: int) -> tuple[FloatArray, FloatArray, IntArray, IntArray]
 
 
 @lru_cache(maxsize=16)
-def _digits_confusion(seed: int, n_rows: int | None) -> NDArray[np.float64]:
+def digits_confusion(seed: int, n_rows: int | None) -> NDArray[np.float64]:
     return noise.forest_probabilities(*digit_rows(seed, n_rows), seed=seed)
 
 

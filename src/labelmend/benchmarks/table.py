@@ -26,6 +26,9 @@ class Figure:
 FIGURES = {
     "given_accuracy": Figure("given right %"),
     "label_accuracy": Figure("labels right %", best="high"),
+    "grid_best": Figure("best of the grid %"),
+    "grid_worst": Figure("worst of the grid %"),
+    "grid_gap": Figure("gap to the best, points", decimals=2),
     "f1": Figure("F1 %", best="high"),
     "wrongly_changed": Figure("broken %", decimals=2),
     "calibration_error": Figure("calibration error", 1.0, 3),
@@ -168,10 +171,22 @@ OUTLIERS = Layout(
         ("label_accuracy", "labels of the others right, %"),
     ),
 )
+TUNING = Layout(
+    (("label_accuracy", ""),),
+    ", ",
+    "Labels right after the default run, %.",
+    (
+        ("given_accuracy", "labels right before, %"),
+        ("grid_best", "best of the grid, %"),
+        ("grid_worst", "worst of the grid, %"),
+        ("grid_gap", "gap to the best, points"),
+    ),
+)
 LAYOUTS = {
     "annotators": ANNOTATORS,
     "kinds": KINDS,
     "outliers": OUTLIERS,
+    "tuning": TUNING,
     "digits": ACCURACY,
     "human": ACCURACY,
     "pictures": PICTURES,
