@@ -32,7 +32,7 @@ from labelmend.state import Problem, RoundState
 from labelmend.trust.annotators import annotated_posterior, calibrated_annotated_posterior
 from labelmend.trust.limits import at_precision, within_budget
 
-BESIDE_NETS = 0.6  # power of the graphs beside nets that judge samples they have not seen
+BESIDE_NETS = 0.4  # power of the graphs beside nets that judge samples they have not seen
 NEAREST = 10
 ASKED = 5_000  # samples whose surroundings tell how good a witness is
 
