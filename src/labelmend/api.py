@@ -42,7 +42,7 @@ from labelmend.trust.audit import finish_audit, plan_audit
 from labelmend.trust.audit_record import Audit
 from labelmend.trust.conclude import Conclusions, conclude
 from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
-from labelmend.trust.limits import expected_gain, without_changes
+from labelmend.trust.limits import without_changes
 from labelmend.trust.reasons import REASON_TYPE, REASONS
 from labelmend.trust.tuning import open_fields, tune
 from labelmend.trust.tuning_record import Tuning
@@ -208,8 +208,7 @@ def _do_no_harm(
     """The decision, unless nothing is to be gained by it; and what the user should know about that."""
     given = problem.labels_in_use
     changes = int(((decision.labels != given) & (given >= 0)).sum())
-    gain = expected_gain(decision, given, found.noise_rate, None if audit is None else audit.right)
-    if changes == 0 or gain > 0 or config.decide == "votes":
+    if audit is None or audit.right > 1 - found.noise_rate or changes == 0 or config.decide == "votes":
         return decision, []
     kept = without_changes(decision, found.probabilities, given, config.review_below)
     return kept, [

@@ -9,7 +9,7 @@ from blobs import QUICK, blobs, plant
 from labelmend import api
 from labelmend.decide import decide
 from labelmend.errors import LabelmendWarning
-from labelmend.trust.limits import expected_gain, without_changes
+from labelmend.trust.limits import without_changes
 
 PROBABILITIES = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.7, 0.3]])
 GIVEN = torch.tensor([0, 0, 0, -1])
@@ -18,11 +18,6 @@ GIVEN = torch.tensor([0, 0, 0, -1])
 def decision():
     nobody = torch.zeros(4, dtype=torch.bool)
     return decide(PROBABILITIES, PROBABILITIES.argmax(dim=1), GIVEN, nobody, 0.5)
-
-
-def test_the_gain_is_what_the_posterior_expects_or_what_planted_errors_showed():
-    assert expected_gain(decision(), GIVEN, 0.3, None) == pytest.approx((0.6 + 0.2) / 3)
-    assert expected_gain(decision(), GIVEN, 0.3, 0.65) == pytest.approx(-0.05)
 
 
 def test_without_changes_every_given_label_stays_and_the_changes_are_for_review():

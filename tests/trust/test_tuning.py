@@ -83,8 +83,9 @@ def test_candidates_are_relative_to_the_rules_of_the_whole_and_of_the_trial(monk
 
 
 def test_what_the_user_has_set_is_not_tried(monkeypatch):
-    answers(monkeypatch, lambda _: 0.5)
-    _, _, found = tuned(graph_k=9, alpha=0.7)
+    asked = answers(monkeypatch, lambda _: 0.5)
+    _, _, found = tuned(graph_k=9, alpha=0.7, batch_size=40)
+    assert {(config.graph_k, config.alpha, config.batch_size) for config in asked} == {(9, 0.7, 40)}
     assert [trial.name for trial in found.trials[1:]] == [
         "a noisy branch",
         "large packages only",

@@ -1,8 +1,7 @@
 """What limits the decision: no harm, and what the user asked for, a precision of the changes or a number of looks.
 
-No harm: where the changes all together are not expected to gain anything, every label stays as it was given, and those
-that would have changed are for review. By the run's own posterior a change always gains; planted errors may tell
-otherwise (`audit`): so many labels are right after the run, so many were before.
+No harm: where planted errors (`audit`) show that no more labels are right after the run than before, every label stays
+as it was given, and those that would have changed are for review. By the run's own posterior a change always gains.
 
 Precision: of the labels that would change, the largest set, surest first, that is expected to be right in the share
 asked for; the others keep their given label and are for review. A change that is made is not for review.
@@ -21,18 +20,6 @@ import torch
 from torch import Tensor
 
 from labelmend.decide import CORRECTED, FILLED, KEPT, REVIEW, Decision, decide
-
-
-def expected_gain(decision: Decision, given: Tensor, noise_rate: float, right_after: float | None) -> float:
-    """Share of the labels that is right after the changes less the share that was before.
-
-    `right_after` is known where errors were planted; None: by the posterior.
-    """
-    if right_after is not None:
-        return right_after - (1 - noise_rate)
-    changed = (decision.labels != given) & (given >= 0)
-    gained = (decision.confidence - decision.given_confidence)[changed].double().sum()
-    return float(gained) / max(int((given >= 0).sum()), 1)
 
 
 def without_changes(decision: Decision, probabilities: Tensor, given: Tensor, review_below: float) -> Decision:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -39,8 +39,8 @@ SHARE_OF_RUN = 1.0
 ROUNDS = 2  # of a trial: packages of both sizes
 PLANTED = 0.1  # share of the labels
 FEWEST_PLANTED = 20
-DECISIVE = 4.0  # at 3, of 16 runs on digits 2 took a worse setting and none a better one
-TUNED = ("graph_k", "alpha", "noisy_branch", "packages_per_branch", "fine_packages")
+DECISIVE = 4.0  # at 3, of 16 runs on digits one took a worse setting, one another that was no better
+BY_SIZE = ("graph_k", "alpha", "batch_size", "branch_batch_size")  # rules that few samples change
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ CANDIDATES = (
 
 
 def open_fields(config: RunConfig) -> frozenset[str]:
-    """What may be tuned: left to follow the data by the user and the preset."""
-    return frozenset(name for name in TUNED if getattr(config, name) is None)
+    """What user and preset left to follow the data."""
+    return frozenset(entry.name for entry in fields(config) if getattr(config, entry.name) is None)
 
 
 def tune(
@@ -95,13 +95,14 @@ def tune(
         return config, _by_rule(str(error))
     if len(plan.rows) < FEWEST_PLANTED:
         return config, _by_rule(f"only {len(plan.rows)} errors could be planted, {FEWEST_PLANTED} are needed")
-    return _choose(plan, make_net, config, candidates, n)
+    usual = _trial_config(config, open_, n, problem.n_classes)
+    return _choose(plan, make_net, config, usual, candidates)
 
 
 def _choose(
-    plan: Plan, make_net: Callable[[], nn.Module], config: RunConfig, candidates: list[Candidate], n: int
+    plan: Plan, make_net: Callable[[], nn.Module], config: RunConfig, usual: RunConfig, candidates: list[Candidate]
 ) -> tuple[RunConfig, Tuning]:
-    usual = _trial_config(config, n, plan.problem.n_classes)
+    """`usual` is what `config` is for as few samples as a trial has."""
     rules = _right(plan, make_net, usual)
     trials = [_trial(RULES, {}, rules, rules, plan)]
     changes = {}
@@ -118,7 +119,9 @@ def _choose(
         else f"none of {len(candidates)} other settings was better by more than {DECISIVE:g} standard errors"
     )
     taken = changes[best.name] if better else {}
-    tuning = Tuning(best.name if better else RULES, taken, why, tuple(trials), n, len(plan.rows))
+    tuning = Tuning(
+        best.name if better else RULES, taken, why, tuple(trials), len(plan.problem.given_labels), len(plan.rows)
+    )
     return replace(config, **taken), tuning
 
 
@@ -142,10 +145,10 @@ def _some(problem: Problem, samples: VectorSamples, n: int, seed: int) -> Proble
     )
 
 
-def _trial_config(config: RunConfig, n: int, n_classes: int) -> RunConfig:
-    """The rules for so few samples."""
-    followed = replace(config, graph_k=None, alpha=None, batch_size=None, branch_batch_size=None)
-    return replace(follow(followed, n, n_classes), n_rounds=ROUNDS)
+def _trial_config(config: RunConfig, open_: Collection[str], n: int, n_classes: int) -> RunConfig:
+    """The rules for so few samples; what the user has set stays."""
+    again: dict[str, Any] = {name: None for name in BY_SIZE if name in open_}
+    return replace(follow(replace(config, **again), n, n_classes), n_rounds=ROUNDS)
 
 
 def _right(plan: Plan, make_net: Callable[[], nn.Module], config: RunConfig) -> Tensor:
