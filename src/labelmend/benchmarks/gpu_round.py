@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from labelmend.api import choose_device, make_problem, seeded
-from labelmend.benchmarks.picture_data import PictureSet, random_pictures, read_pictures
-from labelmend.benchmarks.picture_suite import OURS, QUICK, Findings, PictureTrial
+from labelmend.benchmarks.picture_data import QUICK, PictureSet, random_pictures, read_pictures
+from labelmend.benchmarks.picture_suite import OURS, Findings, PictureTrial
 from labelmend.benchmarks.picture_trial import wait_for
 from labelmend.benchmarks.runner import Say
 from labelmend.config import RunConfig, follow, make_config

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,15 @@ from labelmend.errors import ConfigError, DataError
 Pixels = NDArray[np.uint8]
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 TRUE_LABELS = "cifar10_train"
+# Settings of a run that shows only that it runs, and how many pictures it gets.
+QUICK: dict[str, Any] = {
+    "n_branches": 2,
+    "packages_per_branch": 1,
+    "width": 4,
+    "graph_k": 4,
+    "warmup_passes": 1,
+    "batch_size": 16,
+}
 QUICK_PICTURES, QUICK_TEST = 60, 20
 SMOKE_PICTURES, QUICK_SMOKE_PICTURES = 2_000, 120
 RANDOM_PICTURES, QUICK_RANDOM_PICTURES = 50_000, 60

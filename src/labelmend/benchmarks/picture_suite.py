@@ -13,7 +13,7 @@ from typing import Any
 
 from labelmend.benchmarks.datasets import IntArray
 from labelmend.benchmarks.paper import rows
-from labelmend.benchmarks.picture_data import PictureSet, given_labels, is_drawn, pictures_to_mend, read_pictures
+from labelmend.benchmarks.picture_data import QUICK, PictureSet, given_labels, is_drawn, pictures_to_mend, read_pictures
 from labelmend.benchmarks.runner import Say
 from labelmend.benchmarks.scores import Figures
 from labelmend.benchmarks.suite import Facts
@@ -25,16 +25,6 @@ COUNTED = (
     "counted."
 )
 SETS = ("random1", "worst", "aggregate", "symmetric50")
-# Settings of a run that shows only that it runs.
-QUICK: dict[str, Any] = {
-    "n_rounds": 2,
-    "n_branches": 2,
-    "packages_per_branch": 1,
-    "width": 4,
-    "graph_k": 4,
-    "warmup_passes": 1,
-    "batch_size": 16,
-}
 SMOKE_WIDTH = 8
 PAPER = "paper, 200 epochs"
 ABLATION_NOISE = "symmetric50"
@@ -283,7 +273,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
     if options.rounds is not None and options.rounds < 1:
         raise ConfigError(f"--rounds must be at least 1. Got {options.rounds} instead.")
     if options.quick:
-        return QUICK
+        return {**QUICK, "n_rounds": 2}
     return {} if options.rounds is None else {"n_rounds": options.rounds}
 
 

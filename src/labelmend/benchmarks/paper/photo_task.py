@@ -21,9 +21,9 @@ from labelmend.api import Task
 from labelmend.benchmarks.clothing1m import read_clothing1m
 from labelmend.benchmarks.food101 import read_food101_test, read_food101n
 from labelmend.benchmarks.paper.experiment import Options
-from labelmend.benchmarks.paper.pictures import QUICK
 from labelmend.benchmarks.paper.trial import Truth, codes_of
 from labelmend.benchmarks.photo_lists import IntArray, PhotoList, joined
+from labelmend.benchmarks.picture_data import QUICK
 from labelmend.benchmarks.runner import Say
 from labelmend.data.picture_cache import decode
 from labelmend.data.samples import ImageSamples

@@ -16,20 +16,10 @@ from labelmend.api import Task
 from labelmend.benchmarks.datasets import IntArray
 from labelmend.benchmarks.paper.experiment import Options
 from labelmend.benchmarks.paper.trial import Truth, codes_of
-from labelmend.benchmarks.picture_data import PictureSet, given_labels, read_pictures
+from labelmend.benchmarks.picture_data import QUICK, PictureSet, given_labels, read_pictures
 from labelmend.data.picture_cache import in_three_colours
 from labelmend.data.samples import ImageSamples
 from labelmend.images import read_source, trained_task
-
-# Settings of a run that shows only that it runs.
-QUICK: dict[str, Any] = {
-    "n_branches": 2,
-    "packages_per_branch": 1,
-    "width": 4,
-    "graph_k": 4,
-    "warmup_passes": 1,
-    "batch_size": 16,
-}
 
 
 @lru_cache(maxsize=1)
