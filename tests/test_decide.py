@@ -78,6 +78,23 @@ def test_calibration_again_with_other_labels_counts_theirs():
     assert_close(found.again(truth).probabilities, directly.probabilities)
 
 
+def test_noise_can_be_measured_by_a_surer_witness_and_again_with_other_labels():
+    witness, labels, _ = noisy_problem(2000, 4, 0.3, 0.7)
+    fixed = nobody(labels)
+    found = stage.posterior(witness, labels, fixed)
+    surer = stage.posterior(stage.weighted_product([witness], [1.5]), labels, fixed)
+    both = stage.with_noise_of(surer, found)
+    assert_close(both.probabilities, found.probabilities)
+    assert_close(both.transition, surer.transition)
+    assert both.noise_rate == surer.noise_rate > found.noise_rate
+    assert both.measured is surer
+    other = labels.clone()
+    other[::3] = (other[::3] + 1) % 4
+    once_more = both.again(other)
+    assert_close(once_more.probabilities, stage.posterior(witness, other, fixed).probabilities)
+    assert once_more.noise_rate == surer.again(other).noise_rate > both.noise_rate
+
+
 def test_a_witness_known_to_be_wrong_as_often_as_it_objects_changes_nothing():
     witness, truth, _ = noisy_problem(3000, 4, 0.0, 1.0)
     error = float((witness.argmax(dim=1) != truth).double().mean())

@@ -8,11 +8,12 @@ from labelmend.held_out import held_out_probabilities
 from labelmend.nets.mlp import MLP
 
 
-def judge(rows, labels, fold_of, n_folds=2, seed=0):
+def judge(rows, labels, fold_of, n_folds=2, seed=0, mixup=False):
     torch.manual_seed(seed)
     nets = [MLP(rows.shape[1], 8, 2) for _ in range(n_folds)]
     generator = torch.Generator().manual_seed(seed)
-    return held_out_probabilities(nets, VectorSamples(rows), labels, fold_of, 2, 8, 16, 0.1, 0.9, 0.0, generator)
+    samples = VectorSamples(rows)
+    return held_out_probabilities(nets, samples, labels, fold_of, 2, 8, 16, 0.1, 0.9, 0.0, generator, mixup)
 
 
 def two_clusters(n=60):
@@ -47,3 +48,11 @@ def test_samples_without_a_label_are_judged_but_not_learned_from():
     answers = judge(rows, gap, fold_of)
     assert torch.isfinite(answers).all()
     assert_close(answers[:-1].argmax(dim=1), labels[:-1])
+
+
+def test_nets_of_mixed_samples_say_the_same_and_are_less_sure():
+    rows, labels = two_clusters()
+    fold_of = (torch.arange(60) // 2) % 2
+    plain, mixed = judge(rows, labels, fold_of), judge(rows, labels, fold_of, mixup=True)
+    assert_close(mixed.argmax(dim=1), labels)
+    assert mixed.amax(dim=1).mean() < plain.amax(dim=1).mean()

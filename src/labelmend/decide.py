@@ -49,6 +49,7 @@ class Posterior:
     witness: Tensor | None = None  # (n, C) p(c | x) it came from, as sharp as it was used
     # The same from other given labels, T and sharpness estimated anew; None: labels of several annotators
     again: Callable[[Tensor], Posterior] | None = None
+    measured: Posterior | None = None  # by which the noise was measured, where that is another one
 
 
 AnyPosterior = TypeVar("AnyPosterior", bound=Posterior)
@@ -134,6 +135,18 @@ def calibrate(
     if bool(silent.any()):
         found.probabilities[silent] = weighted_product([witness[silent]], [own_sharpness(witness, error)])
     return found
+
+
+def with_noise_of(measured: AnyPosterior, found: AnyPosterior) -> AnyPosterior:
+    """`found` with the noise rate and the transition matrix of another posterior, from other given labels too."""
+    once_more, measure, again = found.again, measured.again, None
+    if once_more is not None and measure is not None:
+
+        def again(other: Tensor) -> Posterior:
+            return with_noise_of(measure(other), once_more(other))
+
+    transition, noise_rate = measured.transition, measured.noise_rate
+    return replace(found, transition=transition, noise_rate=noise_rate, again=again, measured=measured)
 
 
 def own_sharpness(witness: Tensor, error: float) -> float:

@@ -16,7 +16,10 @@ from torch.nn import functional as F
 
 from labelmend.data.samples import Samples
 from labelmend.embed import embed
+from labelmend.training import losses
 from labelmend.training.fit import net_step, set_learning_rate, sgd, train_pass
+
+MIXED = 10  # the other sample's share is half a uniform number to this power, much like that of Beta(.1, .1)
 
 
 def held_out_probabilities(
@@ -31,11 +34,19 @@ def held_out_probabilities(
     momentum: float,
     weight_decay: float,
     generator: torch.Generator,
+    mixup: bool = False,
 ) -> Tensor:
-    """(n, C) class probabilities by fresh nets, one per fold; the learning rate falls to zero over the passes."""
+    """(n, C) class probabilities by fresh nets, one per fold; the learning rate falls to zero over the passes.
+
+    With `mixup` every sample is mixed with another, mostly a little: such nets are less sure of what they say.
+    """
 
     def loss(net: nn.Module, indices: Tensor, x: Tensor) -> Tensor:
-        return F.cross_entropy(net(x)[1], labels[indices])
+        if not mixup:
+            return F.cross_entropy(net(x)[1], labels[indices])
+        share = 1 - 0.5 * torch.rand((), generator=generator, device=x.device) ** MIXED
+        goal = F.one_hot(labels[indices], n_classes).to(x.dtype)
+        return F.cross_entropy(net(losses.mix(x, share))[1], losses.mix(goal, share))
 
     answers = torch.zeros(len(labels), n_classes, device=labels.device)
     for fold, net in enumerate(nets):

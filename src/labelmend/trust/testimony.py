@@ -34,7 +34,7 @@ class Testimony:
     graphs: Floats  # (n, C) what the graphs say without the sample's own label
     logits: Floats  # (n, C) of the deployed net, centred: rows sum to zero
     reach: Floats  # (n, C) how far the net's features go in the direction of the mean of each decided class
-    posterior: Floats  # (n, C)
+    posterior: Floats  # (n, C) by which the noise was measured
     transition: Floats  # (C, C) P(given | true)
     neighbors: Codes  # (n, k) nearest samples on a graph of the last round
 
@@ -58,6 +58,7 @@ class Testimony:
 def gather(state: RoundState, problem: Problem, found: Posterior, decision: Decision, kept: int) -> Testimony:
     """`kept` is the status that says so."""
     assert state.neighbors is not None
+    measured = found.measured or found
     features, logits = embed(state.deployed_net, problem.samples)
     return Testimony(
         given=_numpy(problem.given_labels),
@@ -68,8 +69,8 @@ def gather(state: RoundState, problem: Problem, found: Posterior, decision: Deci
         graphs=_numpy(as_distribution(state.held_out)),
         logits=_numpy(logits - logits.mean(dim=1, keepdim=True)),
         reach=_numpy(features @ class_directions(features, decision.labels, problem.n_classes).T),
-        posterior=_numpy(found.probabilities),
-        transition=_numpy(found.transition),
+        posterior=_numpy(measured.probabilities),
+        transition=_numpy(measured.transition),
         neighbors=_numpy(state.neighbors),
     )
 
