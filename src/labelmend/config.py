@@ -15,7 +15,7 @@ from typing import Any, Literal
 from labelmend.errors import ConfigError
 from labelmend.training.loss_names import BRANCH_LOSSES
 
-LARGE = 12_000  # rows from which speed matters more than the last tenth of a point
+SMALL, LARGE = 4_000, 12_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
 FEW_PICTURES = 5_000  # below it a round is a handful of steps
 PACKAGES, FINE_PACKAGES = 4, 16  # B by turns: large patches find errors that sit together, small ones those at borders
 AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
@@ -49,7 +49,7 @@ class RunConfig:
     )
     n_rounds: int | None = _option(
         None,
-        "rounds; follows the data: 8, or 3 above 12,000 rows; training on pictures 64, or 20 below 5,000",
+        "rounds; follows the data: 10, 8 from 4,000 rows, 3 above 12,000; training on pictures 64, or 20 below 5,000",
         minimum=1,
     )
     correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
@@ -58,7 +58,9 @@ class RunConfig:
         None, "keep a net trained on the given labels; follows the data: not for vectors, for pictures"
     )
     # Nets and training
-    hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
+    hidden: int | None = _option(
+        None, "width of the net; follows the data: 1024, 512 from 4,000 rows, 256 above 12,000", minimum=1
+    )
     architecture: str = _option(
         "auto",
         "net for pictures; auto: resnet50 above 64 pixels a side, else preact-resnet18",
@@ -155,7 +157,7 @@ class RunConfig:
     examinations: int = _option(5, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
     outlier_share: float = _option(
-        0.0, "share of the samples, those that fit worst, that get no other label, such as 0.02", minimum=0
+        0.02, "share of the samples, those that fit worst, that get no other label", minimum=0
     )
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
     precision: float = _option(
@@ -226,6 +228,7 @@ PAPER: dict[str, Any] = {
     "gamma": 3.0,
     "scale_columns": False,
     "decide": "votes",
+    "outlier_share": 0.0,
     "tune": False,
     "lr_milestones": (1 / 3, 2 / 3),
     "tolerance": 1e-4,
@@ -246,6 +249,7 @@ PICTURES_PLUS: dict[str, Any] = {
     "round_labels": "posterior",
     "evidence_kept": 0.5,
     "net_power": 1.0,
+    "outlier_share": 0.0,
 }
 # Where the CIFAR recipe of the paper's field differs from PAPER.
 PICTURES_PAPER: dict[str, Any] = {
@@ -290,7 +294,9 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     class_size = max(n_rows / n_classes, 1)
     large, pictures = n_rows > LARGE, data != "vectors"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
-    rounds = (20 if n_rows < FEW_PICTURES else 64) if pictures else (3 if large else 8)
+    rounds, hidden = (10, 1024) if n_rows < SMALL else (3, 256) if large else (8, 512)
+    if pictures:
+        rounds = 20 if n_rows < FEW_PICTURES else 64
     # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
     full = config.preset == "plus" and data == "pictures" and n_rows >= FEW_PICTURES
     rules: dict[str, Any] = {
@@ -298,7 +304,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
         "packages_per_branch": PACKAGES,
         "fine_packages": config.packages_per_branch or (PACKAGES if pictures else FINE_PACKAGES),
         "n_rounds": rounds,
-        "hidden": 256 if large else 512,
+        "hidden": hidden,
         "width": 64,
         "batch_size": batch_size,
         "branch_batch_size": batch_size * (config.n_branches if full else 1),

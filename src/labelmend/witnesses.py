@@ -37,8 +37,8 @@ from labelmend.trust.limits import at_precision, within_budget
 # Power of the graphs beside nets that judge samples they have not seen; what they know is mostly in the labels that the
 # nets learned from.
 BESIDE_NETS = 0.4
-# Power of those nets where the noise is measured. Labels are best decided by nets as sure as they are; they leave errors
-# alone that a surer witness would find: human labels, 9 to 40 % wrong, seem to have 2 points fewer errors than they do.
+# Power of those nets where the noise is measured. Labels are best decided by nets as sure as they are, but these leave
+# errors alone that a surer one finds: human labels, 9 to 40 % wrong, seem to have 2 points fewer errors than they do.
 MEASURING = 1.4
 NEAREST = 10
 ASKED = 5_000  # samples whose surroundings tell how good a witness is
