@@ -76,15 +76,26 @@ def test_every_parameter_has_a_line_of_help(entry):
 FOLLOWED = {entry.name for entry in dataclasses.fields(RunConfig) if getattr(RunConfig(), entry.name) is None}
 
 
+THREE_SIZES = re.compile(r"follows the data: (\d+), (\d+) from ([\d,]+) rows, (\d+) above ([\d,]+)")
 TWO_SIZES = re.compile(r"follows the data: (\d+), or (\d+) above ([\d,]+) rows")
 
 
-@pytest.mark.parametrize("name", ["n_rounds", "hidden", "held_out_passes"])
-def test_small_and_large_data_get_what_the_help_says(name):
+def numbers_in_help(name, pattern):
     help_ = RunConfig.__dataclass_fields__[name].metadata["help"]
-    small, large, limit = (int(number.replace(",", "")) for number in TWO_SIZES.search(help_).groups())
-    assert getattr(follow(make_config(), limit, 10), name) == small
-    assert getattr(follow(make_config(), limit + 1, 10), name) == large
+    return [int(number.replace(",", "")) for number in pattern.search(help_).groups()]
+
+
+@pytest.mark.parametrize("name", ["n_rounds", "hidden"])
+def test_small_middling_and_large_data_get_what_the_help_says(name):
+    small, middling, first, large, last = numbers_in_help(name, THREE_SIZES)
+    followed = [getattr(follow(make_config(), n, 10), name) for n in (first - 1, first, last, last + 1)]
+    assert followed == [small, middling, middling, large]
+
+
+def test_small_and_large_data_get_the_held_out_passes_that_the_help_says():
+    small, large, limit = numbers_in_help("held_out_passes", TWO_SIZES)
+    assert follow(make_config(), limit, 10).held_out_passes == small
+    assert follow(make_config(), limit + 1, 10).held_out_passes == large
 
 
 @pytest.mark.parametrize(

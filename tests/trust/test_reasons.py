@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from numpy.testing import assert_allclose
 from told import by_hand, centred
@@ -10,6 +11,8 @@ from labelmend.trust.reasons import (
     NONE,
     REASONS,
     TWO,
+    UNSURE,
+    held_share,
     hold,
     least_fitting,
     misfit,
@@ -52,6 +55,19 @@ def test_a_net_that_whispers_a_graph_that_cannot_decide_and_a_quarrel_do_not_fit
     scores = misfit(told)
     assert set(np.argsort(-scores)[:3]) == {0, 2, 4}
     assert abs(np.median(scores[5:])) < 1
+
+
+def test_an_unsure_decision_fits_worse():
+    sure = two_classes()
+    confidence = np.ones(len(sure.given))
+    confidence[0] = 0.6
+    difference = misfit(two_classes(confidence=confidence))[0] - misfit(sure)[0]
+    assert_allclose(difference, UNSURE * 0.4, atol=0.2)  # what is usual is that of the others
+
+
+@pytest.mark.parametrize(("noise_rate", "share"), [(0.0, 0.02), (0.25, 0.02), (0.35, 0.01), (0.45, 0.0), (0.8, 0.0)])
+def test_fewer_are_held_back_where_labels_are_not_to_be_believed(noise_rate, share):
+    assert held_share(0.02, noise_rate) == pytest.approx(share)
 
 
 def test_what_is_usual_is_that_of_the_own_class():

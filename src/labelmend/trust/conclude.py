@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labelmend.decide import KEPT, Decision, Posterior
 from labelmend.state import Problem, RoundState
 from labelmend.trust.profile import NoiseProfile, noise_profile
-from labelmend.trust.reasons import hold, misfit, outliers, reason_codes
+from labelmend.trust.reasons import held_share, hold, misfit, outliers, reason_codes
 from labelmend.trust.testimony import gather
 
 
@@ -32,7 +32,7 @@ def conclude(
     problem = replace(problem, given_labels=problem.labels_in_use)
     told = gather(state, problem, found, decision, KEPT)
     scores = misfit(told)
-    foreign = outliers(told, scores, outlier_share)
+    foreign = outliers(told, scores, held_share(outlier_share, found.noise_rate))
     return Conclusions(
         hold(decision, found.probabilities, problem.given_labels, foreign),
         reason_codes(told, foreign),
