@@ -58,11 +58,10 @@ def test_a_net_that_whispers_a_graph_that_cannot_decide_and_a_quarrel_do_not_fit
 
 
 def test_an_unsure_decision_fits_worse():
-    sure = two_classes()
-    confidence = np.ones(len(sure.given))
-    confidence[0] = 0.6
-    difference = misfit(two_classes(confidence=confidence))[0] - misfit(sure)[0]
-    assert_allclose(difference, UNSURE * 0.4, atol=0.2)  # what is usual is that of the others
+    sure, confidence = two_classes(), np.ones(40)
+    confidence[0] = 0.95  # still looks clean, so what is usual stays the same
+    difference = misfit(two_classes(confidence=confidence)) - misfit(sure)
+    assert_allclose(difference, UNSURE * (1 - confidence), atol=1e-12)
 
 
 @pytest.mark.parametrize(("noise_rate", "share"), [(0.0, 0.02), (0.25, 0.02), (0.35, 0.01), (0.45, 0.0), (0.8, 0.0)])
