@@ -103,8 +103,8 @@ def test_small_and_large_data_get_the_held_out_passes_that_the_help_says():
     [
         (150, 3, {"batch_size": 64, "graph_k": 5, "alpha": 0.9}),
         (1257, 10, {"batch_size": 64, "graph_k": 10, "alpha": 0.9}),
-        (3000, 10, {"batch_size": 150, "graph_k": 25}),
-        (12_000, 10, {"batch_size": 256, "graph_k": 32}),
+        (3000, 10, {"batch_size": 150, "graph_k": 20}),
+        (12_000, 10, {"batch_size": 256, "graph_k": 20}),
         (50_000, 10, {"batch_size": 256, "graph_k": 32, "alpha": 0.5}),
         (20_000, 1000, {"graph_k": 5, "alpha": 0.9}),
         (5, 60, {"graph_k": 5, "alpha": 0.9}),

@@ -115,7 +115,9 @@ class RunConfig:
     )
     # Graphs and votes
     graph_k: int | None = _option(
-        None, "neighbours; follows the data: rows per class / 12, between 5 and 32 (pictures: 50)", minimum=1
+        None,
+        "neighbours; follows the data: rows per class / 12, from 5 to 20 (above 12,000 rows 32, pictures 50)",
+        minimum=1,
     )
     gamma: float = _option(3.0, "power of the similarity in the graph", minimum=0)
     alpha: float | None = _option(None, "reach of propagation; follows the data: .9 for small classes, .5 for large")
@@ -309,7 +311,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
         "batch_size": batch_size,
         "branch_batch_size": batch_size * (config.n_branches if full else 1),
         "average_decay": 1 - 1 / min(500.0, max(10.0, AVERAGE_ROUNDS * n_rows / batch_size)),
-        "graph_k": min(50 if pictures else 32, max(5, round(class_size / 12))),
+        "graph_k": min(50 if pictures else 32 if large else 20, max(5, round(class_size / 12))),
         "alpha": min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1))),
         "held_out_passes": 6 if large else 0,
     }
