@@ -85,17 +85,17 @@ def numbers_in_help(name, pattern):
     return [int(number.replace(",", "")) for number in pattern.search(help_).groups()]
 
 
-@pytest.mark.parametrize("name", ["n_rounds", "hidden"])
-def test_small_middling_and_large_data_get_what_the_help_says(name):
-    small, middling, first, large, last = numbers_in_help(name, THREE_SIZES)
-    followed = [getattr(follow(make_config(), n, 10), name) for n in (first - 1, first, last, last + 1)]
+def test_small_middling_and_large_data_get_the_rounds_that_the_help_says():
+    small, middling, first, large, last = numbers_in_help("n_rounds", THREE_SIZES)
+    followed = [follow(make_config(), n, 10).n_rounds for n in (first - 1, first, last, last + 1)]
     assert followed == [small, middling, middling, large]
 
 
-def test_small_and_large_data_get_the_held_out_passes_that_the_help_says():
-    small, large, limit = numbers_in_help("held_out_passes", TWO_SIZES)
-    assert follow(make_config(), limit, 10).held_out_passes == small
-    assert follow(make_config(), limit + 1, 10).held_out_passes == large
+@pytest.mark.parametrize("name", ["hidden", "held_out_passes"])
+def test_small_and_large_data_get_what_the_help_says(name):
+    small, large, limit = numbers_in_help(name, TWO_SIZES)
+    assert getattr(follow(make_config(), limit, 10), name) == small
+    assert getattr(follow(make_config(), limit + 1, 10), name) == large
 
 
 @pytest.mark.parametrize(

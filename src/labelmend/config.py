@@ -58,9 +58,7 @@ class RunConfig:
         None, "keep a net trained on the given labels; follows the data: not for vectors, for pictures"
     )
     # Nets and training
-    hidden: int | None = _option(
-        None, "width of the net; follows the data: 1024, 512 from 4,000 rows, 256 above 12,000", minimum=1
-    )
+    hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
     architecture: str = _option(
         "auto",
         "net for pictures; auto: resnet50 above 64 pixels a side, else preact-resnet18",
@@ -296,7 +294,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     class_size = max(n_rows / n_classes, 1)
     large, pictures = n_rows > LARGE, data != "vectors"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
-    rounds, hidden = (10, 1024) if n_rows < SMALL else (3, 256) if large else (8, 512)
+    rounds = 10 if n_rows < SMALL else 3 if large else 8
     if pictures:
         rounds = 20 if n_rows < FEW_PICTURES else 64
     # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
@@ -306,7 +304,7 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
         "packages_per_branch": PACKAGES,
         "fine_packages": config.packages_per_branch or (PACKAGES if pictures else FINE_PACKAGES),
         "n_rounds": rounds,
-        "hidden": hidden,
+        "hidden": 256 if large else 512,
         "width": 64,
         "batch_size": batch_size,
         "branch_batch_size": batch_size * (config.n_branches if full else 1),
