@@ -154,7 +154,7 @@ class RunConfig:
         minimum=0,
     )
     held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
-    examinations: int = _option(5, "how often those nets are trained anew on the decided labels", minimum=0)
+    examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
     outlier_share: float = _option(
         0.02, "share of the samples, those that fit worst, that get no other label", minimum=0

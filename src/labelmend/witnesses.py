@@ -164,5 +164,5 @@ def examine(
         config.momentum,
         config.weight_decay,
         state.generator,
-        mixup=number % 2 == 1,
+        mixup=number % 2 == 0,
     )
