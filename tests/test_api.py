@@ -74,7 +74,9 @@ def test_planted_errors_in_separated_clouds_are_corrected():
     assert (result.labels == truth).mean() >= 0.95
     assert (result.status[wrong] == "corrected").mean() >= 0.95
     assert result.noise_rate == pytest.approx(0.2, abs=0.05)
-    assert result.model.predict(X).tolist() == result.labels.tolist()
+    fits = result.reason != "fits no class"  # those are left as they were given
+    assert fits.mean() >= 0.98
+    assert result.model.predict(X[fits]).tolist() == result.labels[fits].tolist()
 
 
 def test_confused_pairs_name_the_most_frequent_change_first():
@@ -264,8 +266,8 @@ def test_fine_tuning_moves_the_model_towards_the_trusted_labels_and_leaves_the_c
     X, truth = blobs(n=90)
     given, wrong = plant(truth, 0.1)
     trusted = np.isin(np.arange(90), wrong[:3])  # certainly these labels, though they look like others
-    plain = quick(X, given, trusted=trusted, average_decay=decay)
-    tuned = quick(X, given, trusted=trusted, average_decay=decay, fine_tune_passes=20)
+    settings = {"trusted": trusted, "average_decay": decay, "outlier_share": 0.0}  # who fits is asked of the tuned net
+    plain, tuned = quick(X, given, **settings), quick(X, given, **settings, fine_tune_passes=20)
     np.testing.assert_array_equal(tuned.labels, plain.labels)
     rows, places = X[trusted], np.searchsorted(plain.classes, given[trusted])
     before, after = (result.model.predict_proba(rows)[np.arange(3), places] for result in (plain, tuned))

@@ -162,7 +162,9 @@ def test_noise_rate_and_transitions_are_those_of_the_given_labels(audited, monke
     labelmend.correct(features, given, audit=0.1, **QUICK)
     expected = seen["found"].again(torch.from_numpy(given))
     # Every sample gets what the posterior with its own given label says, the planted ones among them.
-    assert_array_equal(result.corrected_codes, expected.probabilities.argmax(dim=1).numpy())
+    fits = result.reason != "fits no class"  # those are left as they were given
+    assert fits.mean() >= 0.98
+    assert_array_equal(result.corrected_codes[fits], expected.probabilities.argmax(dim=1).numpy()[fits])
     assert result.noise_rate == expected.noise_rate
     np.testing.assert_allclose(result.transition, expected.transition.numpy())
     with_errors = seen["found"].noise_rate

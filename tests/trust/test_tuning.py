@@ -73,13 +73,13 @@ def test_a_setting_that_may_be_better_by_chance_is_not_taken(monkeypatch):
 
 
 def test_candidates_are_relative_to_the_rules_of_the_whole_and_of_the_trial(monkeypatch):
-    asked = answers(monkeypatch, lambda config: 0.9 if config.graph_k > 40 else 0.3)
-    followed, config, found = tuned(problem(1800))
+    asked = answers(monkeypatch, lambda config: 0.9 if config.graph_k > 20 else 0.3)
+    followed, config, found = tuned(problem(600))
     wider = [one.graph_k for one in asked]
     assert wider[1] == 2 * wider[0]
     assert wider[0] < followed.graph_k  # fewer samples a class
     assert config.graph_k == 2 * followed.graph_k
-    assert found.samples == 1800 * 8 // (7 * 2)
+    assert found.samples == 600 * 10 // (7 * 2)
 
 
 def test_what_the_user_has_set_is_not_tried(monkeypatch):
