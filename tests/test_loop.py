@@ -407,4 +407,5 @@ def test_nets_that_know_less_than_the_graphs_are_not_listened_to(monkeypatch, ri
     found, decision = witnesses.decide_labels(state, problem, lambda: MLP(6, 16, 3), config)
     assert len(calls) == (config.examinations if right else 1)
     assert torch.equal(found.probabilities, alone.probabilities) == (not right)
+    assert (found.measured is not None) == right
     assert float((decision.labels == truth).double().mean()) > 0.95

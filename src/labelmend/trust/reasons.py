@@ -9,8 +9,8 @@ the mean of the two voices, and UNSURE times how unsure the decision is.
 
 A sample that fits no class is not relabelled: of the least fitting ones (`share`, 2 %) none gets another label, and
 those that lie far outside what clean-looking samples show are for review even where their label stands. To leave a
-label standing is to believe it, so the share falls where more than MOSTLY_RIGHT of the labels are wrong, and is none
-from SELDOM_RIGHT on.
+label standing is to believe it, so the share falls where more than SOME_WRONG of the labels seem wrong, and is none
+from MANY_WRONG on.
 
 Knows arrays and the decision; does not know true labels.
 """
@@ -31,7 +31,7 @@ ANOTHER, TWO, NONE = "fits another class", "fits two classes", "fits no class"
 REASONS = ("", ANOTHER, TWO, NONE)  # a code is a position here
 REASON_TYPE = np.dtype("<U18")
 UNSURE = 2.0  # AUROC of two classes of CIFAR-10 among the other eight, 20 % wrong labels: .853; without .826
-MOSTLY_RIGHT, SELDOM_RIGHT = 0.25, 0.45  # noise rates
+SOME_WRONG, MANY_WRONG = 0.25, 0.45  # noise rates
 FAR = 5.0  # quartiles above the median: of clean digits 0.2 % lie beyond
 LOOKS_CLEAN = 0.9  # confidence of a kept label
 FEWEST = 10  # clean-looking samples by which a class has a usual misfit of its own
@@ -47,7 +47,7 @@ def misfit(told: Testimony) -> Floats:
 
 def held_share(share: float, noise_rate: float) -> float:
     """How many of all samples are held back for not fitting: `share`, or fewer where labels are not to be believed."""
-    return float(share * np.interp(noise_rate, [MOSTLY_RIGHT, SELDOM_RIGHT], [1.0, 0.0]))
+    return float(share * np.interp(noise_rate, [SOME_WRONG, MANY_WRONG], [1.0, 0.0]))
 
 
 def _against_class(raw: Floats, told: Testimony) -> Floats:

@@ -26,8 +26,17 @@ from labelmend.benchmarks.paper.experiment import Cell, Experiment, Measured, Op
 from labelmend.benchmarks.paper.sweep import QUICK_EPOCHS, data_sets, missing, seeds_of, task_of
 from labelmend.benchmarks.paper.tables import Shape, show_tables
 from labelmend.benchmarks.paper.trial import Codes, label_figures, mend, train_plainly
-from labelmend.benchmarks.paper.vectors import DIGITS, FEATURES, HUMAN, PLANTED, human_columns, vectors_of
+from labelmend.benchmarks.paper.vectors import (
+    DIGITS,
+    FEATURE_ROWS,
+    FEATURES,
+    HUMAN,
+    PLANTED,
+    human_columns,
+    vectors_of,
+)
 from labelmend.benchmarks.runner import Say
+from labelmend.config import follow, make_config
 from labelmend.data.samples import VectorSamples
 from labelmend.graph.affinity import normalized_graph
 from labelmend.graph.knn import exact_neighbors, normalize_rows
@@ -44,7 +53,8 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
 PLAIN: dict[str, dict[str, Any]] = {"cross entropy": {}, "mixup": {"mixup": True}}
 ONE_GRAPH, KNN, CLEANLAB = "one graph", "k-NN vote", "cleanlab"
 ROWS = (*OURS, *PLAIN, ONE_GRAPH, KNN, CLEANLAB)
-EPOCHS = {"plus": {DIGITS: 10, FEATURES: 8}, "paper": {DIGITS: 15, FEATURES: 15}}  # as the presets have them
+N_ROWS = {DIGITS: 1257, FEATURES: FEATURE_ROWS}  # by which a preset chooses its epochs
+N_CLASSES = 10
 NEIGHBOURS = {DIGITS: 10, FEATURES: 50}
 HUMAN_SETS = ("aggregate", "random1", "worst")
 COLUMNS = {DIGITS: list(PLANTED), FEATURES: [*PLANTED, *(HUMAN + name for name in HUMAN_SETS)]}
@@ -65,7 +75,8 @@ def row_epochs(row: str, data: str, options: Options) -> int:
     if row not in OURS and row not in PLAIN:
         return 0
     preset = OURS[row][0] if row in OURS else "paper"
-    return options.epochs or (QUICK_EPOCHS if options.quick else EPOCHS[preset][data])
+    usual = follow(make_config(preset), N_ROWS[data], N_CLASSES).n_rounds or 0
+    return options.epochs or (QUICK_EPOCHS if options.quick else usual)
 
 
 def row_settings(row: str) -> dict[str, Any]:
