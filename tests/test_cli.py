@@ -117,7 +117,13 @@ def test_the_library_runs_as_a_module():
 # Parameters
 
 
-OTHER_VALUES = {"noisy_branch": True, "alpha": 0.4, "device": "cpu", "lr_milestones": (0.25, 0.5), "weights": "net.pth"}
+OTHER_VALUES = {
+    "noisy_branch": True,
+    **dict.fromkeys(["alpha", "fine_alpha", "review_below"], 0.4),
+    "device": "cpu",
+    "lr_milestones": (0.25, 0.5),
+    "weights": "net.pth",
+}
 
 
 def another_value(entry):

@@ -152,6 +152,24 @@ def test_packages_are_large_and_small_by_turns_unless_a_number_is_set():
     assert packages(make_config("paper")) == (4, 4)
 
 
+def test_graphs_go_by_the_turns_of_the_packages():
+    def graphs(config, n_rows=10_000, data="vectors"):
+        followed = follow(config, n_rows, 10, data)
+        return followed.graph_k, followed.fine_graph_k, round(followed.alpha, 3), round(followed.fine_alpha, 3)
+
+    assert graphs(make_config()) == (20, 10, 0.675, 0.9)
+    assert graphs(make_config(), 1257) == (10, 10, 0.9, 0.9)
+    assert graphs(make_config(), 500) == (5, 5, 0.9, 0.9)
+    assert graphs(make_config(graph_k=15)) == (15, 15, 0.675, 0.9)
+    assert graphs(make_config(alpha=0.6)) == (20, 10, 0.6, 0.6)
+    assert graphs(make_config(fine_graph_k=3, fine_alpha=0.4)) == (20, 3, 0.675, 0.4)
+    assert graphs(make_config(), 50_000) == (32, 32, 0.5, 0.5)
+    steady = follow(make_config(packages_per_branch=7), 10_000, 10)
+    assert (steady.fine_graph_k, steady.fine_alpha) == (steady.graph_k, steady.alpha)
+    pictures = follow(make_config(data="pictures"), 10_000, 10, "pictures")
+    assert (pictures.fine_graph_k, pictures.fine_alpha) == (pictures.graph_k, pictures.alpha)
+
+
 def test_alpha_falls_as_classes_grow():
     alphas = [follow(make_config(), 10 * size, 10).alpha for size in (50, 126, 200, 400, 1000, 5000, 50_000)]
     assert alphas == sorted(alphas, reverse=True)
@@ -164,7 +182,9 @@ def test_alpha_falls_as_classes_grow():
 def test_nothing_is_left_open_and_nothing_that_was_set_is_changed(size):
     followed = follow(make_config(), *size)
     assert all(getattr(followed, entry.name) is not None for entry in dataclasses.fields(RunConfig))
-    chosen = make_config(**dict.fromkeys(FOLLOWED - {"alpha", "noisy_branch"}, 7), alpha=0.7, noisy_branch=True)
+    shares = {"alpha", "fine_alpha", "review_below"}
+    numbers = dict.fromkeys(FOLLOWED - shares - {"noisy_branch"}, 7)
+    chosen = make_config(**numbers, **dict.fromkeys(shares, 0.7), noisy_branch=True)
     assert follow(chosen, *size) == chosen
 
 

@@ -103,7 +103,7 @@ def test_before_the_first_vote_one_source_gives_the_same_votes_as_two():
     state.split = loop.split_into_packages(
         torch.nn.functional.normalize(problem.samples.rows), problem.given_labels, 3, 5, 4, state.generator
     )
-    graphs = [steps.build_graph(net, problem.samples, None, config) for net in state.branch_nets]
+    graphs = [steps.build_graph(net, problem.samples, None, config.graph_k, config.gamma) for net in state.branch_nets]
     one, _ = steps.propagate_all(graphs, [problem.given_labels], state, problem, config)
     two, _ = steps.propagate_all(graphs, [problem.given_labels] * 2, state, problem, config)
     vote_one, vote_two = (steps.count_votes(s, state, problem, config) for s in (one, two))
@@ -301,10 +301,19 @@ def test_earlier_evidence_counts_by_its_share(monkeypatch, kept):
     assert_close(state.held_out, (said[0] * kept + said[1]) * kept + said[2])
 
 
-def test_every_other_round_has_the_fine_packages(monkeypatch):
+def test_every_other_round_has_fine_packages_and_graphs(monkeypatch):
     problem, _ = make_problem()
-    state, config = make_run(problem, packages_per_branch=2, fine_packages=3)
+    by_turns = {"packages_per_branch": 2, "fine_packages": 3, "graph_k": 9, "fine_graph_k": 4}
+    state, config = make_run(problem, **by_turns, alpha=0.6, fine_alpha=0.8)
     asked, split = [], loop.split_into_packages
+    neighbours, find, reaches, propagate = [], steps.find_neighbors, [], steps.propagate
+    monkeypatch.setattr(steps, "find_neighbors", lambda rows, cells, k: neighbours.append(k) or find(rows, cells, k))
+
+    def reaching(graph, starts, n_classes, alpha, *rest):
+        reaches.append(alpha)
+        return propagate(graph, starts, n_classes, alpha, *rest)
+
+    monkeypatch.setattr(steps, "propagate", reaching)
 
     def watched(rows, labels, n_classes, n_branches, n_packages, generator):
         asked.append(n_packages)
@@ -314,6 +323,8 @@ def test_every_other_round_has_the_fine_packages(monkeypatch):
     for _ in range(3):
         play(state, problem, config)
     assert asked == [3, 2, 3]
+    assert neighbours == [4] * 5 + [9] * 5 + [4] * 5
+    assert reaches == [0.8] * 5 + [0.6] * 5 + [0.8] * 5
 
 
 def test_a_second_witness_is_multiplied_with_the_graphs():

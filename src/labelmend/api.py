@@ -38,7 +38,7 @@ from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
 from labelmend.trust.annotator_record import Annotators, describe
 from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
-from labelmend.trust.audit import finish_audit, plan_audit
+from labelmend.trust.audit import calibrate_afterwards, finish_audit, plan_audit
 from labelmend.trust.audit_record import Audit
 from labelmend.trust.conclude import Conclusions, conclude
 from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
@@ -184,10 +184,12 @@ def solve(
     plan = plan_audit(problem, config.audit, config.seed) if config.audit else None
     asked, audit = problem if plan is None else plan.problem, None
     with seeded(config.seed, device), fast_arithmetic(device):
-        state, found, decision = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+        state, found, _ = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
         if plan is not None:
             found, audit = finish_audit(plan, found)
-            decision = final_decision(found.probabilities, state, problem, config)
+        else:
+            found = calibrate_afterwards(found, problem, config.seed)
+        decision = final_decision(found.probabilities, state, problem, config)
         decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
         concluded = conclude(
@@ -210,7 +212,7 @@ def _do_no_harm(
     changes = int(((decision.labels != given) & (given >= 0)).sum())
     if audit is None or audit.right > 1 - found.noise_rate or changes == 0 or config.decide == "votes":
         return decision, []
-    kept = without_changes(decision, found.probabilities, given, config.review_below)
+    kept = without_changes(decision, found.probabilities, given, config.review_below or 0.0)
     return kept, [
         f"labels stay as they were given: by the planted errors {changes:,} changes would break more good labels than "
         "they mend; they are for review."

@@ -18,6 +18,7 @@ from labelmend.training.loss_names import BRANCH_LOSSES
 SMALL, LARGE = 4_000, 12_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
 FEW_PICTURES = 5_000  # below it a round is a handful of steps
 PACKAGES, FINE_PACKAGES = 4, 16  # B by turns: large patches find errors that sit together, small ones those at borders
+FINE_K, FINE_ALPHA = 10, 0.9  # by the same turns: few neighbours and a long way, many and a short one
 AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
 
 # pictures: a net is trained on them; embedded ones are vectors. photographs: pictures of more than 64 pixels a side
@@ -117,8 +118,17 @@ class RunConfig:
         "neighbours; follows the data: rows per class / 12, from 5 to 20 (above 12,000 rows 32, pictures 50)",
         minimum=1,
     )
+    fine_graph_k: int | None = _option(
+        None,
+        "neighbours in the rounds of fine_packages; follows the data: at most 10, or graph_k where that is set, "
+        "where packages do not go by turns, and above 12,000 rows",
+        minimum=1,
+    )
     gamma: float = _option(3.0, "power of the similarity in the graph", minimum=0)
     alpha: float | None = _option(None, "reach of propagation; follows the data: .9 for small classes, .5 for large")
+    fine_alpha: float | None = _option(
+        None, "reach in the rounds of fine_packages; follows the data: .9, or alpha by the same rule as fine_graph_k"
+    )
     scale_columns: bool = _option(True, "divide the starting labels by the size of their class")
     own_subset_votes: bool = _option(True, "count suggestions that start from the sample's own subset")
     corrected_source: str = _option(
@@ -140,7 +150,7 @@ class RunConfig:
     exact_rows: int = _option(
         12_000, "above this many rows (on a GPU: 500,000) neighbours are searched in nearby cells only", minimum=0
     )
-    n_probe: int = _option(10, "cells searched for the neighbours of a cell", minimum=1)
+    n_probe: int = _option(8, "cells searched for the neighbours of a cell", minimum=1)
     # The decision
     decide: str = _option(
         "posterior", "final labels: argmax of the posterior, or every winning vote", ("posterior", "votes")
@@ -155,7 +165,9 @@ class RunConfig:
     )
     held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
     examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
-    review_below: float = _option(0.85, "posterior below which a sample is for review", minimum=0)
+    review_below: float | None = _option(
+        None, "posterior below which a sample is for review; follows the data: .85, or .7 above 12,000 rows", minimum=0
+    )
     outlier_share: float = _option(
         0.02, "share of the samples, those that fit worst, that get no other label", minimum=0
     )
@@ -189,12 +201,15 @@ class RunConfig:
         if self.consistency and self.average_decay == 0:
             raise ConfigError("consistency needs an averaged net to ask: set average_decay above 0. Got 0 instead.")
         for name in ("review_below", "precision", "outlier_share"):
-            if getattr(self, name) > 1:
+            if (getattr(self, name) or 0) > 1:
                 raise ConfigError(f"{name} must be a probability, at most 1. Got {getattr(self, name)!r} instead.")
         if self.audit > 0.5:
             raise ConfigError(f"audit must be a share of the labels, at most 0.5. Got {self.audit!r} instead.")
-        if self.alpha is not None and not 0 < self.alpha < 1:
-            raise ConfigError(f"alpha must be between 0 and 1, both excluded. Got {self.alpha!r} instead.")
+        for name in ("alpha", "fine_alpha"):
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < 1:
+                raise ConfigError(
+                    f"{name} must be between 0 and 1, both excluded. Got {getattr(self, name)!r} instead."
+                )
         if not 0 <= self.low_percentile < self.high_percentile <= 1:
             raise ConfigError(
                 "low_percentile and high_percentile must satisfy 0 <= low < high <= 1. "
@@ -299,19 +314,27 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
         rounds = 20 if n_rows < FEW_PICTURES else 64
     # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
     full = config.preset == "plus" and data == "pictures" and n_rows >= FEW_PICTURES
+    packages = config.packages_per_branch or PACKAGES
+    fine_packages = config.fine_packages or config.packages_per_branch or (PACKAGES if pictures else FINE_PACKAGES)
+    by_turns = fine_packages != packages and not large and not pictures
+    graph_k = config.graph_k or min(50 if pictures else 32 if large else 20, max(5, round(class_size / 12)))
+    alpha = config.alpha or min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1)))
     rules: dict[str, Any] = {
         "noisy_branch": pictures,
-        "packages_per_branch": PACKAGES,
-        "fine_packages": config.packages_per_branch or (PACKAGES if pictures else FINE_PACKAGES),
+        "packages_per_branch": packages,
+        "fine_packages": fine_packages,
         "n_rounds": rounds,
         "hidden": 256 if large else 512,
         "width": 64,
         "batch_size": batch_size,
         "branch_batch_size": batch_size * (config.n_branches if full else 1),
         "average_decay": 1 - 1 / min(500.0, max(10.0, AVERAGE_ROUNDS * n_rows / batch_size)),
-        "graph_k": min(50 if pictures else 32 if large else 20, max(5, round(class_size / 12))),
-        "alpha": min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1))),
+        "graph_k": graph_k,
+        "fine_graph_k": min(FINE_K, graph_k) if by_turns and config.graph_k is None else graph_k,
+        "alpha": alpha,
+        "fine_alpha": FINE_ALPHA if by_turns and config.alpha is None else alpha,
         "held_out_passes": 6 if large else 0,
+        "review_below": 0.7 if large and not pictures else 0.85,  # there confidence is calibrated
     }
     missing = {name: value for name, value in rules.items() if getattr(config, name) is None}
     return dataclasses.replace(config, **missing)

@@ -52,7 +52,8 @@ def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
     candidates = n_rows if n_rows <= config.exact_rows else min(n_rows, config.n_probe * n_rows**0.5)
     search = n_rows * candidates * ((config.hidden or 1) + 150) / PRODUCTS_PER_SECOND
     edges = n_rows * EDGES_PER_NEIGHBOR * (config.graph_k or 1)
-    steps = 1 + math.log(2 / config.tolerance) * math.sqrt(1 / (1 - (config.alpha or 0.5))) / 2  # bound of CG
+    reach = max(config.alpha or 0.5, config.fine_alpha or 0.5)
+    steps = 1 + math.log(2 / config.tolerance) * math.sqrt(1 / (1 - reach)) / 2  # bound of CG
     solve = steps * edges * 2 * branches * n_classes / SPARSE_PER_SECOND
     held_out = config.examinations * (config.held_out_folds - 1) * (config.held_out_passes or 0)
     passes = config.warmup_passes + 3 * rounds + held_out

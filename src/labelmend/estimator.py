@@ -30,8 +30,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     preset : "plus" (what measured best) or "paper" (as the text has it).
     random_state : int, RandomState or None; an int gives the same result each time.
     device : "cpu", "cuda" or "auto".
-    n_rounds, graph_k, alpha, hidden : None leaves them to the preset, which mostly follows the data.
-    n_branches, packages_per_branch, review_below : as in `RunConfig`.
+    n_rounds, graph_k, alpha, hidden, review_below : None leaves them to the preset, which mostly follows the data.
+    n_branches, packages_per_branch : as in `RunConfig`.
     net : builds another net than the default, from (number of inputs, number of classes).
     parameters : dict of any further fields of `RunConfig`.
 
@@ -57,7 +57,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         graph_k: int | None = None,
         alpha: float | None = None,
         hidden: int | None = None,
-        review_below: float = 0.85,
+        review_below: float | None = None,
         net: NetFactory | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> None:

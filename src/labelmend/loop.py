@@ -134,7 +134,10 @@ def correct_labels(
     branch_loss = steps.train_branches(state, problem, config, engine)
     watch.lap("graphs")
     cells = make_cells(rows, config.n_probe, state.generator) if len(rows) > steps.exact_rows(rows, config) else None
-    graphs = engine.map_graphs(lambda net: steps.build_graph(net, problem.samples, cells, config), state.branch_nets)
+    k = steps.graph_k(state, config)
+    graphs = engine.map_graphs(
+        lambda net: steps.build_graph(net, problem.samples, cells, k, config.gamma), state.branch_nets
+    )
     watch.lap("propagate")
     suggestions, solver = steps.suggest(state, problem, config, graphs)
     watch.lap("vote")

@@ -61,9 +61,24 @@ def set_learning_rate(state: RoundState, config: RunConfig) -> float:
     return lr
 
 
+def is_fine(state: RoundState) -> bool:
+    """Rounds go by turns: fine ones have small packages and near neighbours, the others large ones and far."""
+    return state.round_index % 2 == 0
+
+
 def packages_per_branch(state: RoundState, config: RunConfig) -> int:
     """B of this round."""
-    return (config.packages_per_branch if state.round_index % 2 else config.fine_packages) or 1
+    return (config.fine_packages if is_fine(state) else config.packages_per_branch) or 1
+
+
+def graph_k(state: RoundState, config: RunConfig) -> int:
+    """Neighbours in the graphs of this round."""
+    return (config.fine_graph_k if is_fine(state) else config.graph_k) or 1
+
+
+def alpha(state: RoundState, config: RunConfig) -> float:
+    """Reach of propagation in this round."""
+    return (config.fine_alpha if is_fine(state) else config.alpha) or 0.5
 
 
 def train_branches(state: RoundState, problem: Problem, config: RunConfig, engine: Engine) -> float:
@@ -124,9 +139,9 @@ class BranchGraph:
     nearest: Tensor  # (n, <= NEAREST) the closest neighbours, for people to look at
 
 
-def build_graph(net: nn.Module, samples: Samples, cells: Cells | None, config: RunConfig) -> BranchGraph:
-    neighbors = find_neighbors(normalize_rows(embed(net, samples)[0]), cells, config.graph_k or 1)
-    weights = normalized_graph(neighbors, config.gamma)
+def build_graph(net: nn.Module, samples: Samples, cells: Cells | None, k: int, gamma: float) -> BranchGraph:
+    neighbors = find_neighbors(normalize_rows(embed(net, samples)[0]), cells, k)
+    weights = normalized_graph(neighbors, gamma)
     return BranchGraph(weights, float(neighbors.similarities.mean()), neighbors.indices[:, :NEAREST].clone())
 
 
@@ -166,7 +181,7 @@ def propagate_all(
             graph.weights,
             starts,
             problem.n_classes,
-            config.alpha or 0.5,
+            alpha(state, config),
             config.scale_columns,
             config.tolerance,
             config.max_iter,

@@ -79,9 +79,10 @@ def final_decision(probabilities: Tensor, state: RoundState, problem: Problem, c
     sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
     too_few = sizes[given.clamp(min=0)] < config.min_class_size
     left_alone = (given >= 0) & ~trusted & (too_few | (state.held_out.sum(dim=1) <= 0))
-    decision = decide(probabilities, labels, given, left_alone, config.review_below)
+    review_below = config.review_below or 0.0
+    decision = decide(probabilities, labels, given, left_alone, review_below)
     if config.precision:
-        decision = at_precision(decision, probabilities, given, left_alone, config.precision, config.review_below)
+        decision = at_precision(decision, probabilities, given, left_alone, config.precision, review_below)
     return within_budget(decision, given, trusted, config.budget) if config.budget else decision
 
 

@@ -14,7 +14,7 @@ from labelmend.decide import Posterior, posterior
 from labelmend.errors import ConfigError, DataError
 from labelmend.state import Problem
 from labelmend.trust import audit as audits
-from labelmend.trust.audit import Plan, finish_audit, plan_audit
+from labelmend.trust.audit import Plan, calibrate_afterwards, finish_audit, plan_audit
 from labelmend.trust.audit_record import audit_from
 
 
@@ -108,6 +108,44 @@ def test_with_enough_errors_confidence_is_calibrated_and_no_label_changes(monkey
     assert audit.temperature is not None
     assert_close(final.probabilities.argmax(dim=1), found.probabilities.argmax(dim=1))
     assert float(final.probabilities.amax(dim=1).double().mean()) == pytest.approx(audit.right, abs=1e-3)
+
+
+def boastful(n=6000, right=0.9):
+    """A problem, its true labels, and the posterior of a witness that is right less often than it says."""
+    features, true = blobs(n, seed=1)
+    given, _ = plant(true, 0.2)
+    rng = np.random.default_rng(2)
+    named = np.where(rng.random(n) < right, true, (true + rng.integers(1, 3, n)) % 3)
+    witness = torch.full((n, 3), 0.025)
+    witness[torch.arange(n), torch.from_numpy(named)] = 0.95
+    stated = problem(features, given)
+    found = posterior(witness, stated.given_labels, stated.trusted)
+    return stated, torch.from_numpy(true), dataclasses.replace(found, measured=found)
+
+
+def test_after_a_run_confidence_is_calibrated_by_errors_that_only_the_decision_saw():
+    stated, true, found = boastful()
+    final = calibrate_afterwards(found, stated, seed=0)
+    labels = found.probabilities.argmax(dim=1)
+    assert_close(final.probabilities.argmax(dim=1), labels)
+    right = float((labels == true).double().mean())
+    says, said = (float(one.probabilities.amax(dim=1).mean()) for one in (final, found))
+    assert said - right > 0.04
+    assert abs(says - right) < 0.7 * (said - right)  # T is estimated from the same boast
+    assert (final.noise_rate, final.measured) == (found.noise_rate, found.measured)
+    assert_close(calibrate_afterwards(found, stated, seed=0).probabilities, final.probabilities, rtol=0, atol=0)
+
+
+def test_what_was_not_judged_by_nets_that_had_not_seen_it_stays_as_sure_as_it_was():
+    stated, _, found = boastful(300)
+    graphs_alone = dataclasses.replace(found, measured=None)
+    assert calibrate_afterwards(graphs_alone, stated, 0) is graphs_alone
+    assert_close(calibrate_afterwards(found, stated, 0).probabilities, found.probabilities)  # six errors tell nothing
+    pixels = torch.zeros(300, 4, 4, 3, dtype=torch.uint8)
+    pictures = ImageSamples(pixels, torch.zeros(3), torch.ones(3), 4, torch.device("cpu"))
+    assert calibrate_afterwards(found, dataclasses.replace(stated, samples=pictures), 0) is found
+    few, _, found = boastful(15)
+    assert calibrate_afterwards(found, few, 0) is found
 
 
 def test_an_audit_comes_back_from_json():

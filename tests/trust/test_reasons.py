@@ -64,7 +64,7 @@ def test_an_unsure_decision_fits_worse():
     assert_allclose(difference, UNSURE * (1 - confidence), atol=1e-12)
 
 
-@pytest.mark.parametrize(("noise_rate", "share"), [(0.0, 0.02), (0.25, 0.02), (0.35, 0.01), (0.45, 0.0), (0.8, 0.0)])
+@pytest.mark.parametrize(("noise_rate", "share"), [(0.0, 0.02), (0.25, 0.02), (0.3, 0.01), (0.35, 0.0), (0.8, 0.0)])
 def test_fewer_are_held_back_where_labels_are_not_to_be_believed(noise_rate, share):
     assert held_share(0.02, noise_rate) == pytest.approx(share)
 

@@ -151,7 +151,7 @@ class Witness:
         if self._sizes[code] < result.config.min_class_size:
             count = int(self._sizes[code])
             return f"Only {count} sample{'s have' if count > 1 else ' has'} this label: too few to judge, left alone."
-        bar = _percent(result.config.review_below)
+        bar = _percent(result.config.review_below or 0.0)
         if code == int(result.corrected_codes[sample]):
             return f"The given label is the best guess, but only at {sure}; below {bar} a person should look."
         return f"The given label is probably wrong, but {label} has only {sure}; below {bar} a person should look."

@@ -22,7 +22,8 @@ from labelmend.decide import (
     EM_PASSES,
     FLOOR,
     Posterior,
-    calibrate,
+    calibrated_sharpness,
+    speak_for_silent,
     transition_of,
     weighted_product,
 )
@@ -74,7 +75,10 @@ def calibrated_annotated_posterior(
     def at(sharpness: float, n_passes: int) -> AnnotatedPosterior:
         return annotated_posterior(weighted_product([witness], [sharpness]), opinions, given, fixed, n_passes)
 
-    return calibrate(at, witness, error, given, fixed)
+    sharpness = calibrated_sharpness(lambda tried: at(tried, EM_PASSES // 2), witness, error, given, fixed)
+    found = at(sharpness, EM_PASSES)
+    speak_for_silent(found, witness, error, given)
+    return found
 
 
 def consensus(opinions: Opinions, n_classes: int, given: Tensor, fixed: Tensor) -> Tensor:

@@ -17,6 +17,9 @@ among labels that were not planted:
 The last line by the confidence of the labels is the reliability curve; the temperature is the one at which the mean
 confidence is the share of labels that are right. It is fitted on ENOUGH planted errors or not at all.
 
+Without an audit the last step alone is audited (`calibrate_afterwards`), where nets judged samples whose label they had
+not seen: they cannot have learned an error planted after them either. It costs next to nothing and no label.
+
 Knows a problem and its posterior; does not know the rounds.
 """
 
@@ -30,7 +33,7 @@ from torch import Tensor
 
 from labelmend.data.samples import VectorSamples
 from labelmend.decide import Posterior
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, DataError
 from labelmend.graph.knn import normalize_rows
 from labelmend.state import Problem
 from labelmend.trust.audit_record import Audit, Bin, Share
@@ -39,6 +42,7 @@ from labelmend.trust.intervals import wilson
 from labelmend.trust.planting import looks_clean, neighbour_counts, plant_like_suspects, plantable, too_few_clean
 
 ENOUGH = 100  # planted errors from which a temperature is fitted: the share mended is then known to about 0.1
+AFTERWARDS = 0.02  # share of labels to plant errors in after a run
 ASKED = 4000  # samples whose neighbours are asked, or five times the errors wanted
 
 
@@ -80,14 +84,28 @@ def plan_audit(problem: Problem, share: float, seed: int) -> Plan:
     return Plan(replace(problem, given_labels=given), problem, rows, watched, share, agreement)
 
 
-def finish_audit(plan: Plan, found: Posterior) -> tuple[Posterior, Audit]:
+def calibrate_afterwards(found: Posterior, problem: Problem, seed: int) -> Posterior:
+    """`found` with a confidence that errors planted after the run bear out; as it is where they cannot tell."""
+    unseen = found.measured is not None and found.again is not None
+    if not unseen or problem.opinions is not None or not isinstance(problem.samples, VectorSamples):
+        return found
+    try:
+        plan = plan_audit(problem, AFTERWARDS, seed)
+    except DataError:  # hardly a sample looks clean
+        return found
+    assert found.again is not None
+    return finish_audit(plan, found.again(plan.problem.given_labels), found)[0]
+
+
+def finish_audit(plan: Plan, found: Posterior, restored: Posterior | None = None) -> tuple[Posterior, Audit]:
     """The posterior with the given labels back in place, calibrated; and what the planted ones showed.
 
-    `found` is the posterior of the run on `plan.problem`.
+    `found` is the posterior with the planted errors, `restored` the one without, if it is known.
     """
     given, trusted = plan.original.given_labels, plan.original.trusted
-    assert found.again is not None
-    restored = found.again(given)
+    if restored is None:
+        assert found.again is not None
+        restored = found.again(given)
     seen = _Seen.of(plan, found, restored)
     temperature = None
     if len(plan.rows) >= ENOUGH:

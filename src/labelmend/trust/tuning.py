@@ -40,7 +40,12 @@ ROUNDS = 2  # of a trial: packages of both sizes
 PLANTED = 0.1  # share of the labels
 FEWEST_PLANTED = 20
 DECISIVE = 4.0  # at 3, of 16 runs on digits one took a worse setting, one another that was no better
-BY_SIZE = ("graph_k", "alpha", "batch_size", "branch_batch_size")  # rules that few samples change
+GRAPHS, REACH, PACKAGES_BY_TURNS = (
+    ("graph_k", "fine_graph_k"),
+    ("alpha", "fine_alpha"),
+    ("packages_per_branch", "fine_packages"),
+)
+BY_SIZE = (*GRAPHS, *REACH, "batch_size", "branch_batch_size")  # rules that few samples change
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,21 @@ class Candidate:
     changes: Callable[[RunConfig], dict[str, Any]]  # of a configuration that follows the rules
 
 
+def _times(factor: float) -> Callable[[RunConfig], dict[str, Any]]:
+    return lambda config: {name: max(3, int(factor * (getattr(config, name) or 1))) for name in GRAPHS}
+
+
 def _other_reach(config: RunConfig) -> dict[str, Any]:
-    return {"alpha": 0.5 if (config.alpha or 0.5) >= 0.7 else 0.9}
+    return dict.fromkeys(REACH, 0.5 if (config.alpha or 0.5) >= 0.7 else 0.9)
 
 
 CANDIDATES = (
-    Candidate("wider graphs", ("graph_k",), lambda config: {"graph_k": 2 * (config.graph_k or 1)}),
-    Candidate("narrower graphs", ("graph_k",), lambda config: {"graph_k": max(3, (config.graph_k or 1) // 2)}),
-    Candidate("another reach", ("alpha",), _other_reach),
+    Candidate("wider graphs", GRAPHS, _times(2)),
+    Candidate("narrower graphs", GRAPHS, _times(0.5)),
+    Candidate("another reach", REACH, _other_reach),
     Candidate("a noisy branch", ("noisy_branch",), lambda config: {"noisy_branch": not config.noisy_branch}),
-    Candidate("large packages only", ("packages_per_branch", "fine_packages"), lambda _: {"fine_packages": PACKAGES}),
-    Candidate(
-        "small packages only",
-        ("packages_per_branch", "fine_packages"),
-        lambda _: {"packages_per_branch": FINE_PACKAGES, "fine_packages": FINE_PACKAGES},
-    ),
+    Candidate("large packages only", PACKAGES_BY_TURNS, lambda _: {"fine_packages": PACKAGES}),
+    Candidate("small packages only", PACKAGES_BY_TURNS, lambda _: dict.fromkeys(PACKAGES_BY_TURNS, FINE_PACKAGES)),
 )
 
 
