@@ -1,9 +1,10 @@
+import dataclasses
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 from PIL import Image
 
-from labelmend.benchmarks.paper import charts
+from labelmend.benchmarks.paper import charts, ensemble
 from labelmend.benchmarks.paper.certainty import histogram_sheet, shown_epochs
 from labelmend.benchmarks.paper.drawing import COLOURS, Sheet
 from labelmend.benchmarks.paper.experiment import Cell, Measured, Result
@@ -50,7 +51,8 @@ def test_values_stand_at_their_height():
 
 def result(row, column, seed, last, curve=()):
     cell = Cell(row, column, "digits", seed, 3, {})
-    return Result("x", cell, Measured({"test_last": last}, {"test": list(curve)}), {}, {}, "2025-01-01")
+    machine = {"cpu": "a CPU", "cores": 2, "threads": 2, "gpu": None}
+    return Result("x", cell, Measured({"test_last": last}, {"test": list(curve)}), machine, {}, "2025-01-01")
 
 
 def test_a_line_has_the_means_and_bars_of_their_spread(tmp_path):
@@ -65,6 +67,17 @@ def test_a_line_has_the_means_and_bars_of_their_spread(tmp_path):
     assert len(lines) == 2  # the curve, and the spread of the one with two seeds
     words = [text.text for text in tree.findall(f"{SVG}text")]
     assert {"2", "3", "M", "one", "test accuracy, %"} <= set(words)
+
+
+def test_drawings_have_the_order_of_the_table_whatever_was_finished_first(tmp_path):
+    rows = ("B = 256", "B = 16", "B = 2", "B = 128")
+    found = [result(row, "human, worst", 0, 0.5) for row in rows] + [result("B = 1", "symmetric 50 %", 0, 0.5)]
+    found = [dataclasses.replace(one, cell=dataclasses.replace(one.cell, data="features")) for one in found]
+    ensemble.patches.show(found, tmp_path / "images")
+    tree = ElementTree.parse(tmp_path / "images" / "paper-patches-features-3-epochs.svg").getroot()
+    words = [text.text for text in tree.findall(f"{SVG}text")]
+    assert [word for word in words if word in {"1", "2", "16", "128", "256"}] == ["1", "2", "16", "128", "256"]
+    assert words.index("symmetric 50 %") < words.index("human, worst")
 
 
 def test_curves_are_means_over_the_seeds():

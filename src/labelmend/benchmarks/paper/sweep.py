@@ -84,8 +84,17 @@ class Sweep:
             paper_data="Clothing1M",
             row_heading=self.heading,
         )
-        drawn = self.draw(results, images) if results else ""
+        drawn = self.draw(self._in_order(results), images) if results else ""
         return "\n\n".join(part for part in (show_tables(shape, results), drawn) if part)
+
+    def _in_order(self, results: Sequence[Result]) -> list[Result]:
+        """As the table has them; the file has them in the order in which they were finished."""
+
+        def place(result: Result) -> tuple[int, int]:
+            cell = result.cell
+            return list(self.rows).index(cell.row), list(self.columns[cell.data]).index(cell.column)
+
+        return sorted(results, key=place)
 
     def experiment(self, about: str) -> Experiment:
         return Experiment(about, NEEDS, missing, self.cells, play, self.show)
