@@ -209,8 +209,8 @@ def em_posterior(p, g, fixed, n_passes, prior_rows, floor, sceptical_below):
 
     counts = np.zeros((n_classes, n_classes))
     for i in range(n):
-        if g[i] >= 0:
-            counts[g[i] if fixed[i] else p[i].argmax(), g[i]] += 1
+        if g[i] >= 0 and not fixed[i]:
+            counts[p[i].argmax(), g[i]] += 1
     T = transition(counts)
     for _ in range(n_passes):
         posterior, counts = np.zeros_like(p), np.zeros((n_classes, n_classes))
@@ -221,7 +221,7 @@ def em_posterior(p, g, fixed, n_passes, prior_rows, floor, sceptical_below):
                 posterior[i] = p[i]
             else:
                 posterior[i] = p[i] * T[:, g[i]] / (p[i] * T[:, g[i]]).sum()
-            if g[i] >= 0:
+            if g[i] >= 0 and not fixed[i]:
                 counts[:, g[i]] += posterior[i]
         T = transition(doubted(counts))
     return posterior, T

@@ -196,3 +196,46 @@ def test_powers_of_a_witness_sharpen_it_and_keep_its_order(power, seed):
 def test_agreement_counts_labelled_samples_only():
     witness = torch.eye(3)[[0, 1, 2, 0]]
     assert stage.agreement(witness, torch.tensor([0, 1, 1, -1])) == pytest.approx(2 / 3)
+
+
+def test_the_sharpness_is_searched_on_labels_in_no_pattern(monkeypatch):
+    """Classes in turn, as many as the step between the labels searched would be: every class must be heard."""
+    n = 4000
+    true = torch.arange(n) % 4
+    witness = torch.full((n, 4), 0.02)
+    wrong = (true % 2 == 1) & (torch.arange(n) % 5 == 0)  # the witness is good on even classes only
+    witness[torch.arange(n), torch.where(wrong, (true + 1) % 4, true)] = 0.94
+    given = torch.where(torch.arange(n) % 7 == 0, (true + 2) % 4, true)
+    given[::9] = -1
+    fixed = torch.zeros(n, dtype=torch.bool)
+    whole = stage.calibrated_posterior(witness, 0.1, given, fixed)
+    monkeypatch.setattr(stage, "SEARCHED", 1000)
+    part = stage.calibrated_posterior(witness, 0.1, given, fixed)
+    assert_close(part.probabilities, whole.probabilities, atol=0.05, rtol=0)
+
+
+def test_places_are_drawn_once_and_for_all():
+    cpu = torch.device("cpu")
+    assert_close(stage.draw(5, 9, cpu), torch.arange(5))
+    drawn = stage.draw(1000, 100, cpu)
+    assert_close(stage.draw(1000, 100, cpu), drawn)
+    assert len(drawn.unique()) == 100
+    assert bool((drawn.diff() > 0).all())
+    assert len(drawn.diff().unique()) > 5
+
+
+def test_certain_labels_do_not_make_the_others_seem_better():
+    true = torch.arange(2000) % 4
+    given = torch.where(torch.arange(2000) % 5 == 0, (true + 1) % 4, true)
+    witness = torch.full((2000, 4), 0.02)
+    witness[torch.arange(2000), true] = 0.94
+    none = torch.zeros(2000, dtype=torch.bool)
+    alone = stage.posterior(witness, given, none)
+    many = torch.arange(4).repeat(2000)  # as many again four times, all certain
+    certain = torch.cat([none, torch.ones(len(many), dtype=torch.bool)])
+    sure = torch.nn.functional.one_hot(many, 4).float()
+    beside = stage.posterior(torch.cat([witness, sure]), torch.cat([given, many]), certain)
+    assert_close(beside.transition, alone.transition)
+    assert_close(beside.probabilities[:2000], alone.probabilities)
+    everyone = stage.posterior(witness, true, ~none)
+    assert_close(everyone.transition, torch.eye(4, dtype=torch.float64), atol=0.01, rtol=0)

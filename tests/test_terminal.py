@@ -190,7 +190,15 @@ PICTURES = {
     "estimated_seconds": None,
     "cache": "/cache",
     "cache_bytes": 3 * 2**30,
-    "parameters": {"n_rounds": 80, "graph_k": 50, "alpha": 0.5, "hidden": 256, "width": 64},
+    "parameters": {
+        "n_rounds": 80,
+        "graph_k": 50,
+        "fine_graph_k": 50,
+        "alpha": 0.5,
+        "fine_alpha": 0.5,
+        "hidden": 256,
+        "width": 64,
+    },
     "warnings": [],
 }
 
@@ -266,7 +274,14 @@ def test_the_dry_run_says_what_a_run_would_do_and_cost():
         "trusted": 1,
         "estimated_bytes": 854 * 2**20,
         "estimated_seconds": 40.2,
-        "parameters": {"n_rounds": 3, "graph_k": 50, "alpha": 0.5, "hidden": 256},
+        "parameters": {
+            "n_rounds": 3,
+            "graph_k": 50,
+            "fine_graph_k": 50,
+            "alpha": 0.5,
+            "fine_alpha": 0.5,
+            "hidden": 256,
+        },
         "warnings": ["left out 2 row(s)"],
     }
     assert dry_run_lines(facts) == [

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
-from labelmend.config import RunConfig, follow, make_config
+from labelmend.config import CALIBRATED_REVIEW_BELOW, REVIEW_BELOW, RunConfig, follow, make_config
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
 from labelmend.data.labels import Labels, check_classes, read_labels
 from labelmend.data.samples import Samples, VectorSamples
@@ -38,7 +38,7 @@ from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
 from labelmend.trust.annotator_record import Annotators, describe
 from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
-from labelmend.trust.audit import calibrate_afterwards, finish_audit, plan_audit
+from labelmend.trust.audit import calibrate_afterwards, finish_audit, noise_in_question, plan_audit
 from labelmend.trust.audit_record import Audit
 from labelmend.trust.conclude import Conclusions, conclude
 from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
@@ -107,7 +107,7 @@ class Task:
 
     problem: Problem
     make_net: Callable[[], nn.Module]
-    config: RunConfig  # every None filled in
+    config: RunConfig  # every None filled in, but for `review_below`
     make_model: Callable[[nn.Module], Any]  # from the net that was trained
     duplicates: list[list[int]]
     fingerprint: str
@@ -122,10 +122,12 @@ class Solution:
     state: RoundState
     posterior: Posterior
     conclusions: Conclusions
+    config: RunConfig  # of the task, and below which posterior samples are for review
     seconds_before: float = 0.0  # that the run took before it was interrupted
     notes: list[str] = field(default_factory=list)  # what happened on the way
     map: SampleMap | None = None
     audit: Audit | None = None
+    temperature: float | None = None  # by which confidence was calibrated; None: it was not
 
 
 def vector_task(
@@ -185,10 +187,14 @@ def solve(
     asked, audit = problem if plan is None else plan.problem, None
     with seeded(config.seed, device), fast_arithmetic(device):
         state, found, _ = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
-        if plan is not None:
-            found, audit = finish_audit(plan, found)
+        if plan is None:
+            found, temperature = calibrate_afterwards(found, problem, config.seed)
         else:
-            found = calibrate_afterwards(found, problem, config.seed)
+            found, audit = finish_audit(plan, found)
+            temperature = audit.temperature
+        if config.review_below is None:
+            bar = REVIEW_BELOW if temperature is None else CALIBRATED_REVIEW_BELOW
+            config = replace(config, review_below=bar)
         decision = final_decision(found.probabilities, state, problem, config)
         decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
@@ -201,7 +207,7 @@ def solve(
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=3)
-    return Solution(state, found, concluded, checkpoints.seconds, notes, drawn, audit)
+    return Solution(state, found, concluded, config, checkpoints.seconds, notes, drawn, audit, temperature)
 
 
 def _do_no_harm(
@@ -210,7 +216,8 @@ def _do_no_harm(
     """The decision, unless nothing is to be gained by it; and what the user should know about that."""
     given = problem.labels_in_use
     changes = int(((decision.labels != given) & (given >= 0)).sum())
-    if audit is None or audit.right > 1 - found.noise_rate or changes == 0 or config.decide == "votes":
+    wrong = noise_in_question(found.noise_rate, problem)
+    if audit is None or audit.right > 1 - wrong or changes == 0 or config.decide == "votes":
         return decision, []
     kept = without_changes(decision, found.probabilities, given, config.review_below or 0.0)
     return kept, [
@@ -263,7 +270,7 @@ def assemble(
         classes=labels.classes,
         model=task.make_model(state.deployed_net.eval()),
         history=state.history,
-        config=task.config,
+        config=solution.config,
         given=labels,
         corrected_codes=codes,
         ids=ids,
@@ -278,6 +285,7 @@ def assemble(
         annotators=_annotators(solution.posterior, labels, rows),
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,
+        temperature=solution.temperature,
         tuning=task.tuning,
         profile=concluded.profile.named([plain_value(name) for name in labels.classes]),
         reason=_spread(np.array(REASONS, REASON_TYPE)[concluded.reasons], rows, np.full(n, "", REASON_TYPE)),

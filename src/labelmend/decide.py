@@ -31,7 +31,7 @@ PRIOR_ROWS = (
 )
 FLOOR = 1e-6  # least probability of a witness: nothing is impossible
 EM_PASSES = 20
-SEARCHED = 12_000  # samples on which the sharpness is searched: at 50,000 as on all, in a quarter of the time
+SEARCHED = 12_000  # labels on which the sharpness is searched: of 50,000 as good as all, in a quarter of the time
 # A witness's own errors look like a little noise, of which EM makes more: a rate well below this is held for none.
 SCEPTICAL_BELOW = 0.01
 SHARPNESS, BISECTIONS = (0.1, 12.0), 8
@@ -79,6 +79,13 @@ def weighted_product(witnesses: list[Tensor], powers: list[float]) -> Tensor:
     return log_product.softmax(dim=1)
 
 
+def draw(n: int, most: int, device: torch.device) -> Tensor:
+    """At most so many of n places, the same ones every time; in no pattern that the order of samples may have."""
+    if n <= most:
+        return torch.arange(n, device=device)
+    return torch.randperm(n, generator=torch.Generator().manual_seed(0))[:most].sort().values.to(device)
+
+
 def agreement(witness: Tensor, given: Tensor) -> float:
     """How often the witness names the given label, among the samples that have one."""
     labelled = given >= 0
@@ -103,8 +110,9 @@ def witness_error(witness: Tensor, asked: Tensor, neighbors: Tensor, net: Tensor
 
 
 def calibrated_posterior(witness: Tensor, error: float, given: Tensor, fixed: Tensor) -> Posterior:
-    """The posterior at the sharpness that `calibrated_sharpness` finds, on some of the samples where there are many."""
-    some = slice(None, None, max(1, len(given) // SEARCHED))
+    """The posterior at the sharpness that `calibrated_sharpness` finds, on some of the labels where there are many."""
+    labelled = torch.nonzero(given >= 0).squeeze(1)
+    some = labelled[draw(len(labelled), SEARCHED, given.device)]
     part, labels, certain = witness[some], given[some], fixed[some]
 
     def quick(sharpness: float) -> Posterior:
@@ -175,13 +183,18 @@ def sharpness_where(doubt: Callable[[float], float], wanted: float) -> float:
 
 
 def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_PASSES) -> Posterior:
-    """EM for T and the posterior. `fixed` samples have a certain label; given -1 means there is none."""
+    """EM for T and the posterior. `fixed` samples have a certain label; given -1 means there is none.
+
+    T is of the labels that may be wrong: certain ones say nothing about how the others go wrong.
+    """
     n_classes = witness.shape[1]
     labelled = given >= 0
+    in_question = labelled & ~fixed
+    heard = in_question if bool(in_question.any()) else labelled
     blocks = torch.arange(len(given), device=given.device).split(max(1, BLOCK_ENTRIES // n_classes))
     counts = torch.zeros(n_classes, n_classes, dtype=torch.float64, device=given.device)
     start = torch.where(fixed, given, witness.argmax(dim=1))
-    counts.index_put_((start[labelled], given[labelled]), counts.new_ones(()), accumulate=True)
+    counts.index_put_((start[heard], given[heard]), counts.new_ones(()), accumulate=True)
     transition = transition_of(counts)
     probabilities = torch.empty_like(witness)
     for _ in range(n_passes):
@@ -190,7 +203,7 @@ def posterior(witness: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_
         for rows in blocks:
             found = _posterior_rows(witness[rows], given[rows], fixed[rows], likelihood)
             probabilities[rows] = found
-            known = labelled[rows]
+            known = heard[rows]
             counts_by_given.index_add_(0, given[rows][known], found[known].to(counts.dtype))
         transition = transition_of(sceptical(counts_by_given.T))
     agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]

@@ -51,11 +51,16 @@ def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
     branches, rounds = config.n_branches, config.n_rounds or 1
     candidates = n_rows if n_rows <= config.exact_rows else min(n_rows, config.n_probe * n_rows**0.5)
     search = n_rows * candidates * ((config.hidden or 1) + 150) / PRODUCTS_PER_SECOND
-    edges = n_rows * EDGES_PER_NEIGHBOR * (config.graph_k or 1)
-    reach = max(config.alpha or 0.5, config.fine_alpha or 0.5)
-    steps = 1 + math.log(2 / config.tolerance) * math.sqrt(1 / (1 - reach)) / 2  # bound of CG
-    solve = steps * edges * 2 * branches * n_classes / SPARSE_PER_SECOND
+    turns = ((config.graph_k, config.alpha), (config.fine_graph_k, config.fine_alpha))
+    steps = sum(_products(n_rows, k or 1, alpha or 0.5, config.tolerance) for k, alpha in turns) / len(turns)
+    solve = steps * 2 * branches * n_classes / SPARSE_PER_SECOND
     held_out = config.examinations * (config.held_out_folds - 1) * (config.held_out_passes or 0)
     passes = config.warmup_passes + 3 * rounds + held_out
     train = passes * n_rows / (config.batch_size or 1) / STEPS_PER_SECOND
     return START_SECONDS + rounds * branches * (search + solve) + train
+
+
+def _products(n_rows: int, k: int, alpha: float, tolerance: float) -> float:
+    """Edges of a graph times the most steps that conjugate gradients take on it."""
+    steps = 1 + math.log(2 / tolerance) * math.sqrt(1 / (1 - alpha)) / 2
+    return steps * n_rows * EDGES_PER_NEIGHBOR * k

@@ -96,6 +96,7 @@ class Correction:
     annotators: Annotators | None = None  # how good each of them is; None: nobody said who they are
     given_confidence: NDArray[np.float32] | None = None  # posterior probability of the given label; None: older runs
     audit: Audit | None = None  # what became of planted errors; None: none were planted
+    temperature: float | None = None  # at which confidence was calibrated by planted errors; None: it was not
     tuning: Tuning | None = None  # what was tried before the run and chosen; None: not tuned, the setting is as asked
 
     def __len__(self) -> int:
@@ -174,6 +175,7 @@ class Correction:
             ],
             "review_gain": [asdict(point) for point in self.review_gain()] if self.config.budget else None,
             "audit": None if self.audit is None else asdict(self.audit),
+            "temperature": None if self.temperature is None else round(self.temperature, 4),
             "tuning": None if self.tuning is None else asdict(self.tuning),
             "profile": None if self.profile is None else self.profile.plain(),
             "kinds": "" if self.profile is None or self.profile.kinds is None else kinds_text(self.profile),

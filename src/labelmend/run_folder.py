@@ -406,6 +406,7 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
         given_confidence=_read_given(folder / GIVEN, len(table)),
         audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
+        temperature=summary.get("temperature"),
         tuning=tuning_from(_read_json(folder / TUNING)) if (folder / TUNING).exists() else None,
     )
 

@@ -61,24 +61,24 @@ def set_learning_rate(state: RoundState, config: RunConfig) -> float:
     return lr
 
 
-def is_fine(state: RoundState) -> bool:
-    """Rounds go by turns: fine ones have small packages and near neighbours, the others large ones and far."""
-    return state.round_index % 2 == 0
+def is_fine(state: RoundState, config: RunConfig) -> bool:
+    """Rounds that correct go by turns: fine ones have small packages and near neighbours, others large ones and far."""
+    return state.round_index // config.correct_every % 2 == 0
 
 
 def packages_per_branch(state: RoundState, config: RunConfig) -> int:
     """B of this round."""
-    return (config.fine_packages if is_fine(state) else config.packages_per_branch) or 1
+    return (config.fine_packages if is_fine(state, config) else config.packages_per_branch) or 1
 
 
 def graph_k(state: RoundState, config: RunConfig) -> int:
     """Neighbours in the graphs of this round."""
-    return (config.fine_graph_k if is_fine(state) else config.graph_k) or 1
+    return (config.fine_graph_k if is_fine(state, config) else config.graph_k) or 1
 
 
 def alpha(state: RoundState, config: RunConfig) -> float:
     """Reach of propagation in this round."""
-    return (config.fine_alpha if is_fine(state) else config.alpha) or 0.5
+    return (config.fine_alpha if is_fine(state, config) else config.alpha) or 0.5
 
 
 def train_branches(state: RoundState, problem: Problem, config: RunConfig, engine: Engine) -> float:

@@ -200,11 +200,17 @@ def dry_run_lines(facts: dict[str, Any]) -> list[str]:
         f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
         *_annotator_count(facts),
         _cost_line(facts),
-        f"rounds {parameters['n_rounds']}, neighbours {parameters['graph_k']}, alpha {parameters['alpha']:.2f}, "
-        f"width {width}",
+        f"rounds {parameters['n_rounds']}, neighbours {_by_turns(parameters, 'graph_k', '{}')}, "
+        f"alpha {_by_turns(parameters, 'alpha', '{:.2f}')}, width {width}",
         *(f"note: {printable(text)}" for text in facts["warnings"]),
         "dry run: nothing was corrected or written",
     ]
+
+
+def _by_turns(parameters: dict[str, Any], name: str, form: str) -> str:
+    """A value, and that of every other round where it is another one."""
+    value, fine = (form.format(parameters[key]) for key in (name, f"fine_{name}"))
+    return value if value == fine else f"{fine} and {value} by turns"
 
 
 def _size_lines(facts: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from labelmend.config import RunConfig
+from labelmend.config import REVIEW_BELOW, RunConfig
 from labelmend.data.samples import VectorSamples
 from labelmend.decide import (
     Decision,
@@ -22,6 +22,7 @@ from labelmend.decide import (
     calibrated_posterior,
     decide,
     disagreement,
+    draw,
     posterior,
     weighted_product,
     with_noise_of,
@@ -79,7 +80,7 @@ def final_decision(probabilities: Tensor, state: RoundState, problem: Problem, c
     sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
     too_few = sizes[given.clamp(min=0)] < config.min_class_size
     left_alone = (given >= 0) & ~trusted & (too_few | (state.held_out.sum(dim=1) <= 0))
-    review_below = config.review_below or 0.0
+    review_below = REVIEW_BELOW if config.review_below is None else config.review_below
     decision = decide(probabilities, labels, given, left_alone, review_below)
     if config.precision:
         decision = at_precision(decision, probabilities, given, left_alone, config.precision, review_below)
@@ -117,11 +118,11 @@ def surroundings(state: RoundState, problem: Problem) -> tuple[Tensor, Tensor]:
 
     What the graphs say is smooth in the space they were built in; the input is another view of the same samples.
     """
-    everyone = torch.arange(len(problem.given_labels), device=problem.given_labels.device)
+    n, device = len(problem.given_labels), problem.given_labels.device
     if not isinstance(problem.samples, VectorSamples):
         assert state.neighbors is not None
-        return everyone, state.neighbors
-    asked = everyone[:: max(1, len(everyone) // ASKED)]
+        return torch.arange(n, device=device), state.neighbors
+    asked = draw(n, ASKED, device)
     return asked, neighbors_of(asked, normalize_rows(problem.samples.rows), NEAREST).indices
 
 

@@ -14,7 +14,7 @@ from labelmend.decide import Posterior, posterior
 from labelmend.errors import ConfigError, DataError
 from labelmend.state import Problem
 from labelmend.trust import audit as audits
-from labelmend.trust.audit import Plan, calibrate_afterwards, finish_audit, plan_audit
+from labelmend.trust.audit import Plan, calibrate_afterwards, finish_audit, noise_in_question, plan_audit
 from labelmend.trust.audit_record import audit_from
 
 
@@ -125,7 +125,8 @@ def boastful(n=6000, right=0.9):
 
 def test_after_a_run_confidence_is_calibrated_by_errors_that_only_the_decision_saw():
     stated, true, found = boastful()
-    final = calibrate_afterwards(found, stated, seed=0)
+    final, temperature = calibrate_afterwards(found, stated, seed=0)
+    assert temperature > 1
     labels = found.probabilities.argmax(dim=1)
     assert_close(final.probabilities.argmax(dim=1), labels)
     right = float((labels == true).double().mean())
@@ -133,19 +134,36 @@ def test_after_a_run_confidence_is_calibrated_by_errors_that_only_the_decision_s
     assert said - right > 0.04
     assert abs(says - right) < 0.7 * (said - right)  # T is estimated from the same boast
     assert (final.noise_rate, final.measured) == (found.noise_rate, found.measured)
-    assert_close(calibrate_afterwards(found, stated, seed=0).probabilities, final.probabilities, rtol=0, atol=0)
+    assert_close(calibrate_afterwards(found, stated, seed=0)[0].probabilities, final.probabilities, rtol=0, atol=0)
 
 
 def test_what_was_not_judged_by_nets_that_had_not_seen_it_stays_as_sure_as_it_was():
     stated, _, found = boastful(300)
     graphs_alone = dataclasses.replace(found, measured=None)
-    assert calibrate_afterwards(graphs_alone, stated, 0) is graphs_alone
-    assert_close(calibrate_afterwards(found, stated, 0).probabilities, found.probabilities)  # six errors tell nothing
+    assert calibrate_afterwards(graphs_alone, stated, 0) == (graphs_alone, None)
+    final, temperature = calibrate_afterwards(found, stated, 0)
+    assert temperature is None  # six errors tell nothing
+    assert_close(final.probabilities, found.probabilities)
     pixels = torch.zeros(300, 4, 4, 3, dtype=torch.uint8)
     pictures = ImageSamples(pixels, torch.zeros(3), torch.ones(3), 4, torch.device("cpu"))
-    assert calibrate_afterwards(found, dataclasses.replace(stated, samples=pictures), 0) is found
+    assert calibrate_afterwards(found, dataclasses.replace(stated, samples=pictures), 0) == (found, None)
     few, _, found = boastful(15)
-    assert calibrate_afterwards(found, few, 0) is found
+    assert calibrate_afterwards(found, few, 0) == (found, None)
+
+
+def test_trusted_labels_are_not_counted_among_those_that_may_be_wrong():
+    features, true = blobs(6000, seed=1)
+    trusted = np.arange(6000) % 2 == 0
+    given = np.where(trusted, true, plant(true, 0.2)[0])
+    stated = problem(features, given, torch.from_numpy(trusted))
+    witness = torch.full((6000, 3), 0.005)
+    witness[torch.arange(6000), torch.from_numpy(true)] = 0.99
+    found = posterior(witness, stated.given_labels, stated.trusted)
+    found = dataclasses.replace(found, measured=found)
+    wrong = float((given != true)[~trusted].mean())
+    assert noise_in_question(found.noise_rate, stated) == pytest.approx(wrong, abs=0.02)
+    final, _ = calibrate_afterwards(found, stated, 0)
+    assert float(final.probabilities.amax(dim=1)[torch.from_numpy(~trusted)].mean()) > 0.95  # all are right now
 
 
 def test_an_audit_comes_back_from_json():

@@ -33,7 +33,7 @@ def _sentence(result: Correction) -> str:
         parts.append(f"No label was changed: {NOTHING_TO_GAIN}.")
     if result.expected_broken is not None:
         parts.append(f"Of {changed:,} changed labels about {result.expected_broken:,.0f} were right before.")
-    if result.audit is None:
+    if result.temperature is None:
         parts.append("Without planted errors (--audit) that confidence is not calibrated, and rather too high.")
     if result.tuning is not None:
         parts.append(f"Setting of the run: {result.tuning.chosen}; {result.tuning.why}.")

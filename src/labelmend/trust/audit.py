@@ -18,7 +18,7 @@ The last line by the confidence of the labels is the reliability curve; the temp
 confidence is the share of labels that are right. It is fitted on ENOUGH planted errors or not at all.
 
 Without an audit the last step alone is audited (`calibrate_afterwards`), where nets judged samples whose label they had
-not seen: they cannot have learned an error planted after them either. It costs next to nothing and no label.
+not seen: they cannot have learned an error planted after them either. It costs about a second and no label.
 
 Knows a problem and its posterior; does not know the rounds.
 """
@@ -42,7 +42,7 @@ from labelmend.trust.intervals import wilson
 from labelmend.trust.planting import looks_clean, neighbour_counts, plant_like_suspects, plantable, too_few_clean
 
 ENOUGH = 100  # planted errors from which a temperature is fitted: the share mended is then known to about 0.1
-AFTERWARDS = 0.02  # share of labels to plant errors in after a run
+AFTERWARDS, MOST_AFTERWARDS = 0.02, 1_000  # share of labels to plant errors in after a run, and how many at most
 ASKED = 4000  # samples whose neighbours are asked, or five times the errors wanted
 
 
@@ -84,17 +84,27 @@ def plan_audit(problem: Problem, share: float, seed: int) -> Plan:
     return Plan(replace(problem, given_labels=given), problem, rows, watched, share, agreement)
 
 
-def calibrate_afterwards(found: Posterior, problem: Problem, seed: int) -> Posterior:
-    """`found` with a confidence that errors planted after the run bear out; as it is where they cannot tell."""
-    unseen = found.measured is not None and found.again is not None
-    if not unseen or problem.opinions is not None or not isinstance(problem.samples, VectorSamples):
-        return found
+def calibrate_afterwards(found: Posterior, problem: Problem, seed: int) -> tuple[Posterior, float | None]:
+    """`found` with a confidence that errors planted after the run bear out, and the temperature it took.
+
+    Both as they are, and None, where planted errors cannot tell.
+    """
+    if found.measured is None or problem.opinions is not None or not isinstance(problem.samples, VectorSamples):
+        return found, None
+    share = min(AFTERWARDS, MOST_AFTERWARDS / max(int((problem.given_labels >= 0).sum()), 1))
     try:
-        plan = plan_audit(problem, AFTERWARDS, seed)
+        plan = plan_audit(problem, share, seed)
     except DataError:  # hardly a sample looks clean
-        return found
+        return found, None
     assert found.again is not None
-    return finish_audit(plan, found.again(plan.problem.given_labels), found)[0]
+    calibrated, audit = finish_audit(plan, found.again(plan.problem.given_labels), found)
+    return calibrated, audit.temperature
+
+
+def noise_in_question(noise_rate: float, problem: Problem) -> float:
+    """The noise rate among labels that are not trusted; these have none."""
+    labelled = problem.given_labels >= 0
+    return noise_rate * int(labelled.sum()) / max(int((labelled & ~problem.trusted).sum()), 1)
 
 
 def finish_audit(plan: Plan, found: Posterior, restored: Posterior | None = None) -> tuple[Posterior, Audit]:
@@ -146,7 +156,7 @@ class _Seen:
         given, errors = plan.original.given_labels, plan.problem.given_labels
         rest = (given >= 0) & ~plan.original.trusted & (given == errors)
         planted, others = found.probabilities[plan.rows], restored.probabilities[rest]
-        labels, noise_rate = planted.argmax(dim=1), restored.noise_rate
+        labels, noise_rate = planted.argmax(dim=1), noise_in_question(restored.noise_rate, plan.original)
         return cls(
             planted,
             labels == errors[plan.rows],

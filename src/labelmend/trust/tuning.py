@@ -53,6 +53,7 @@ class Candidate:
     name: str
     fields: tuple[str, ...]  # that must be left open by the user
     changes: Callable[[RunConfig], dict[str, Any]]  # of a configuration that follows the rules
+    relative: bool = False  # to what the rules are for as few samples as a trial has
 
 
 def _times(factor: float) -> Callable[[RunConfig], dict[str, Any]]:
@@ -64,8 +65,8 @@ def _other_reach(config: RunConfig) -> dict[str, Any]:
 
 
 CANDIDATES = (
-    Candidate("wider graphs", GRAPHS, _times(2)),
-    Candidate("narrower graphs", GRAPHS, _times(0.5)),
+    Candidate("wider graphs", GRAPHS, _times(2), relative=True),
+    Candidate("narrower graphs", GRAPHS, _times(0.5), relative=True),
     Candidate("another reach", REACH, _other_reach),
     Candidate("a noisy branch", ("noisy_branch",), lambda config: {"noisy_branch": not config.noisy_branch}),
     Candidate("large packages only", PACKAGES_BY_TURNS, lambda _: {"fine_packages": PACKAGES}),
@@ -112,7 +113,8 @@ def _choose(
     trials = [_trial(RULES, {}, rules, rules, plan)]
     changes = {}
     for candidate in candidates:
-        found = _right(plan, make_net, replace(usual, **candidate.changes(usual)))
+        tried = candidate.changes(usual if candidate.relative else config)
+        found = _right(plan, make_net, replace(usual, **tried))
         changes[candidate.name] = candidate.changes(config)
         trials.append(_trial(candidate.name, changes[candidate.name], found, rules, plan))
     best = max(trials, key=lambda trial: trial.gain)

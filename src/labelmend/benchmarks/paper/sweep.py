@@ -9,7 +9,7 @@ of a hundred rows (docs/experiments.md), and every row would show that and nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,12 +92,18 @@ class Sweep:
 
         def place(result: Result) -> tuple[int, int]:
             cell = result.cell
-            return list(self.rows).index(cell.row), list(self.columns[cell.data]).index(cell.column)
+            return _place(cell.row, self.rows), _place(cell.column, self.columns.get(cell.data, ()))
 
         return sorted(results, key=place)
 
     def experiment(self, about: str) -> Experiment:
         return Experiment(about, NEEDS, missing, self.cells, play, self.show)
+
+
+def _place(name: str, names: Iterable[str]) -> int:
+    """Where a name stands; one that is not known stands last."""
+    known = list(names)
+    return known.index(name) if name in known else len(known)
 
 
 def play(cell: Cell, options: Options, say: Say) -> Measured:
