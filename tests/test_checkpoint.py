@@ -400,7 +400,7 @@ def altered(**changes):
         ({"value": True}, r"features or pictures\."),
         ({"trusted": True}, r"trusted marks\."),
         ({"n_rounds": 5}, r"n_rounds \(5, was 4\)\."),
-        ({"seed": 3, "alpha": 0.5}, r"alpha \(0\.5, was 0\.9\), seed \(3, was 0\)\."),
+        ({"seed": 3, "alpha": 0.5}, r"alpha \(0\.5, was 0\.9\), fine_alpha \(0\.5, was 0\.9\), seed \(3, was 0\)\."),
     ],
     ids=str,
 )
