@@ -327,6 +327,15 @@ def test_every_other_round_has_fine_packages_and_graphs(monkeypatch):
     assert reaches == [0.8] * 5 + [0.6] * 5 + [0.8] * 5
 
 
+@pytest.mark.parametrize(("every", "fine"), [(1, [1, 0, 1, 0, 1, 0]), (2, [1, 1, 0, 0, 1, 1]), (3, [1, 1, 1, 0, 0, 0])])
+def test_turns_are_those_of_the_rounds_that_correct(every, fine):
+    state, config = make_run(make_problem()[0], correct_every=every)
+    found = []
+    for state.round_index in range(6):
+        found.append(steps.is_fine(state, config))
+    assert found == fine
+
+
 def test_a_second_witness_is_multiplied_with_the_graphs():
     problem, _ = make_problem()
     state, config = make_run(problem, net_power=0.5)

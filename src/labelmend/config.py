@@ -1,7 +1,8 @@
 """Every decision of a run in one frozen record, and the presets that hold decisions together.
 
 Stages never see this: configuration stops at `loop.py`, which hands them plain numbers. A value of None means "follow
-the data"; `follow` turns it into a number by one documented rule each, and no rule looks at the noise rate.
+the data"; `follow` turns it into a number by one documented rule each, and no rule looks at the noise rate. Only
+`review_below` stays open until the run knows whether its confidence is calibrated.
 """
 
 from __future__ import annotations

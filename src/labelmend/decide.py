@@ -31,7 +31,7 @@ PRIOR_ROWS = (
 )
 FLOOR = 1e-6  # least probability of a witness: nothing is impossible
 EM_PASSES = 20
-SEARCHED = 12_000  # labels on which the sharpness is searched: of 50,000 as good as all, in a quarter of the time
+SEARCHED = 12_000  # labels on which the sharpness is searched: of 50,000 as good as all, in about half the time
 # A witness's own errors look like a little noise, of which EM makes more: a rate well below this is held for none.
 SCEPTICAL_BELOW = 0.01
 SHARPNESS, BISECTIONS = (0.1, 12.0), 8

@@ -278,3 +278,20 @@ def test_wrong_values_are_refused(parameters, message):
     features, given = blobs(30)
     with pytest.raises(ConfigError, match=message):
         labelmend.correct(features, given, **parameters, **QUICK)
+
+
+def test_a_run_whose_confidence_is_calibrated_asks_for_review_below_less(monkeypatch, tmp_path):
+    features, given = hazy(spread=6.0)
+    settings = {**QUICK, "outlier_share": 0.0}
+    plain = labelmend.correct(features, given, **settings)
+    assert (plain.temperature, plain.config.review_below) == (None, 0.85)
+    assert_array_equal(plain.status == "review", plain.confidence < 0.85)
+    monkeypatch.setattr("labelmend.api.calibrate_afterwards", lambda found, problem, seed: (found, 1.5))
+    result = labelmend.correct(features, given, **settings)
+    assert (result.temperature, result.config.review_below) == (1.5, 0.7)
+    assert_array_equal(result.status == "review", result.confidence < 0.7)
+    assert 0 < result.count("review") < plain.count("review")
+    assert labelmend.correct(features, given, **settings, review_below=0.9).config.review_below == 0.9
+    result.save(tmp_path / "run")
+    loaded = labelmend.load(tmp_path / "run")
+    assert (loaded.temperature, loaded.config.review_below) == (1.5, 0.7)

@@ -76,6 +76,7 @@ def test_the_figures_are_ready_for_json(plain):
 
 def test_the_report_warns_where_confidence_is_not_calibrated(plain):
     assert "not calibrated" in trust_contents(plain).sentence
+    assert "not calibrated" not in trust_contents(dataclasses.replace(plain, temperature=1.5)).sentence
     assert "were right before" in trust_contents(plain).sentence
     older = dataclasses.replace(plain, given_confidence=None)
     assert "were right before" not in trust_contents(older).sentence

@@ -141,3 +141,11 @@ def test_without_tuning_nothing_is_tried(result):
     if not result.tuning.changes:
         np.testing.assert_array_equal(plain.labels, result.labels)
     assert labelmend.correct(features, given, preset="paper", **QUICK).tuning is None
+
+
+def test_the_reach_that_was_tried_is_the_one_that_is_taken(monkeypatch):
+    asked = answers(monkeypatch, lambda config: 0.9 if config.alpha == config.fine_alpha == 0.9 else 0.3)
+    followed, config, found = tuned(problem(10_000), alpha=None)
+    assert followed.alpha < 0.7 <= asked[0].alpha  # a trial has fewer samples, and by the rules a longer reach
+    assert found.chosen == "another reach"
+    assert (config.alpha, config.fine_alpha) == (0.9, 0.9)
