@@ -17,7 +17,8 @@ from torch.nn import functional as F
 from labelmend.data.samples import Samples
 from labelmend.embed import embed
 from labelmend.training import losses
-from labelmend.training.fit import net_step, set_learning_rate, sgd, train_pass
+from labelmend.training.fit import net_step, train_pass
+from labelmend.training.sgd import set_learning_rate, sgd
 
 MIXED = 10  # the other sample's share is half a uniform number to this power, much like that of Beta(.1, .1)
 
@@ -50,11 +51,11 @@ def held_out_probabilities(
 
     answers = torch.zeros(len(labels), n_classes, device=labels.device)
     for fold, net in enumerate(nets):
-        judged = fold_of == fold
-        learners = torch.nonzero(~judged & (labels >= 0)).squeeze(1)
+        judged = torch.nonzero(fold_of == fold).squeeze(1)
+        learners = torch.nonzero((fold_of != fold) & (labels >= 0)).squeeze(1)
         step = net_step(net, sgd(net.parameters(), lr, momentum, weight_decay), loss, generator)
         for number in range(n_passes):
             set_learning_rate(step.optimizer, lr * (1 - number / n_passes))
             train_pass(net, step, samples, learners, batch_size, generator)
-        answers[judged] = embed(net, samples)[1].softmax(dim=1)[judged]
+        answers[judged] = embed(net, samples, indices=judged)[1].softmax(dim=1)
     return answers

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from labelmend.config import RunConfig
 from labelmend.state import Problem
-from labelmend.training.fit import learning_rate, net_step, set_learning_rate, sgd, train_pass
+from labelmend.training.fit import net_step, train_pass
+from labelmend.training.sgd import learning_rate, set_learning_rate, sgd
 from labelmend.training.targets import Targets, corrected_loss
 
 AfterPass = Callable[[int, nn.Module], None]  # (passes done, the net)

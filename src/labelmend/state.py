@@ -13,7 +13,7 @@ from labelmend.data.samples import Samples
 from labelmend.nets.average import FollowingNet
 from labelmend.records import RoundRecord
 from labelmend.split import Split
-from labelmend.training.fit import sgd
+from labelmend.training.sgd import Optimizer, sgd
 from labelmend.training.stepper import Stepper
 from labelmend.training.targets import Targets
 from labelmend.trust.annotators import Opinions
@@ -46,8 +46,8 @@ class RoundState:
     noisy_net: nn.Module
     corrected_net: nn.Module
     branch_nets: list[nn.Module]
-    noisy_optimizer: torch.optim.Optimizer
-    corrected_optimizer: torch.optim.Optimizer
+    noisy_optimizer: Optimizer
+    corrected_optimizer: Optimizer
     generator: torch.Generator
     corrected_labels: Tensor
     omega: Tensor

@@ -17,6 +17,7 @@ from labelmend.errors import CheckpointError, ConfigError
 from labelmend.nets.average import FollowingNet
 from labelmend.split import Split
 from labelmend.state import RoundState
+from labelmend.training.sgd import Optimizer
 from labelmend.vote import Vote
 
 Tensors = dict[str, Tensor]
@@ -107,10 +108,10 @@ def _momentum(state: RoundState) -> Tensors:
     return {name: value for name, value in held.items() if value is not None}
 
 
-def _trained(state: RoundState) -> Iterator[tuple[str, nn.Parameter, torch.optim.Optimizer]]:
+def _trained(state: RoundState) -> Iterator[tuple[str, nn.Parameter, Optimizer]]:
     """The weights that have a momentum from one round to the next, each with the name of it."""
     for name in ("noisy_optimizer", "corrected_optimizer"):
-        optimizer: torch.optim.Optimizer = getattr(state, name)
+        optimizer: Optimizer = getattr(state, name)
         for position, weight in enumerate(optimizer.param_groups[0]["params"]):
             yield f"{name}.{position}", weight, optimizer
 

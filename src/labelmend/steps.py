@@ -22,11 +22,10 @@ from labelmend.graph.propagate import ABSTAIN, SolverReport, Suggestions, propag
 from labelmend.nets.average import FollowingNet
 from labelmend.nets.interpolate import interpolate, refresh_batch_norm
 from labelmend.state import Problem, RoundState
-from labelmend.training import fit as training
-from labelmend.training import losses
+from labelmend.training import losses, sgd
 from labelmend.training.augment import Augment
 from labelmend.training.balance import balanced
-from labelmend.training.fit import net_step, sgd, train_pass
+from labelmend.training.fit import net_step, train_pass
 from labelmend.training.side_by_side import side_by_side
 from labelmend.training.stepper import Stepper
 from labelmend.training.targets import corrected_loss, soft_targets
@@ -55,9 +54,9 @@ def warm_up(state: RoundState, problem: Problem, config: RunConfig) -> None:
 
 def set_learning_rate(state: RoundState, config: RunConfig) -> float:
     passed = state.round_index / max(config.n_rounds or 1, 1)
-    lr = training.learning_rate(config.lr, passed, config.lr_schedule, config.lr_milestones)
+    lr = sgd.learning_rate(config.lr, passed, config.lr_schedule, config.lr_milestones)
     for optimizer in (state.noisy_optimizer, state.corrected_optimizer):
-        training.set_learning_rate(optimizer, lr)
+        sgd.set_learning_rate(optimizer, lr)
     return lr
 
 
@@ -119,12 +118,12 @@ def train_branches(state: RoundState, problem: Problem, config: RunConfig, engin
 
     def make() -> Stepper:
         parameters = [p for net in nets for p in net.parameters()]
-        optimizer = sgd(parameters, config.lr, config.momentum, config.weight_decay)
+        optimizer = sgd.sgd(parameters, config.lr, config.momentum, config.weight_decay)
         return engine.branches_step(nets, optimizer, loss, state.generator)
 
     step = state.stepper(("branches", *active), make)
     step.forget()
-    training.set_learning_rate(step.optimizer, set_learning_rate(state, config))
+    sgd.set_learning_rate(step.optimizer, set_learning_rate(state, config))
     return float(
         engine.train_branches(
             nets, step, problem.samples, [subsets[m] for m in active], config.branch_batch_size or 1, state.generator
@@ -285,7 +284,9 @@ def train_noisy(state: RoundState, problem: Problem, config: RunConfig) -> Tenso
 def fine_tune(state: RoundState, problem: Problem, config: RunConfig) -> None:
     """The paper's hybrid setting: the deployed net learns from the trusted samples alone, gently, at the end."""
     given = problem.given_labels
-    optimizer = sgd(state.deployed_net.parameters(), FINE_TUNE_RATE * config.lr, config.momentum, config.weight_decay)
+    optimizer = sgd.sgd(
+        state.deployed_net.parameters(), FINE_TUNE_RATE * config.lr, config.momentum, config.weight_decay
+    )
 
     def loss(net: nn.Module, indices: Tensor, x: Tensor) -> Tensor:
         return F.cross_entropy(net(x)[1], given[indices])

@@ -6,6 +6,7 @@ import torch
 from labelmend.benchmarks import gpu_check
 from labelmend.benchmarks.gpu_check import Comparison, relative
 from labelmend.cli import main
+from labelmend.training.sgd import MomentumSGD
 
 CPU = torch.device("cpu")
 
@@ -46,7 +47,7 @@ def test_a_wrong_graph_is_found_and_shows_in_the_exit_code(monkeypatch, tmp_path
 
 
 def test_a_step_that_is_not_taken_is_found(monkeypatch):
-    monkeypatch.setattr(torch.optim.SGD, "step", lambda self: None)
+    monkeypatch.setattr(MomentumSGD, "step", lambda self: None)
     (weights, _) = gpu_check.check_steps(CPU)
     assert not weights.holds  # nothing moved: no number
 

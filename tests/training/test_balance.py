@@ -3,7 +3,8 @@ import torch
 
 from labelmend.data.samples import VectorSamples
 from labelmend.training.balance import balanced
-from labelmend.training.fit import net_step, sgd, train_pass
+from labelmend.training.fit import net_step, train_pass
+from labelmend.training.sgd import sgd
 
 
 def generator(seed=0):

@@ -288,29 +288,8 @@ def test_branches_learn_in_training_mode():
     assert all(net.training for net in nets)
 
 
-def test_the_optimiser_has_momentum_and_weight_decay():
-    w = nn.Parameter(torch.tensor(2.0))
-    optimizer = fit.sgd([w], lr=0.1, momentum=0.5, weight_decay=0.25)
-    for expected in (2.0 - 0.1 * 1.5, 1.85 - 0.1 * (0.5 * 1.5 + 1 + 0.25 * 1.85)):  # a gradient of 1, decay w / 4
-        w.grad = torch.tensor(1.0)
-        optimizer.step()
-        assert w.item() == pytest.approx(expected)
-
-
 def test_a_step_serves_many_passes_and_each_has_its_own_mean():
     net, samples, source = Scale(2.0), VectorSamples(torch.ones(4, 1)), generator()
     step = net_step(net, sgd(net), lambda net, _, x: net(x)[1].mean(), source)
     means = [train_pass(net, step, samples, torch.arange(4), 2, source) for _ in range(2)]
     assert means == pytest.approx([1.95, 1.75])  # 2.0 and 1.9, then 1.8 and 1.7
-
-
-@pytest.mark.parametrize("start", [0.1, torch.tensor(0.1)], ids=["number", "tensor"])
-def test_the_learning_rate_can_be_set_where_it_is(start):
-    w = nn.Parameter(torch.tensor(2.0))
-    optimizer = torch.optim.SGD([w], lr=start)
-    fit.set_learning_rate(optimizer, 0.5)
-    w.grad = torch.tensor(1.0)
-    optimizer.step()
-    assert w.item() == pytest.approx(1.5)
-    if isinstance(start, torch.Tensor):
-        assert optimizer.param_groups[0]["lr"] is start, "a recorded step reads it there"

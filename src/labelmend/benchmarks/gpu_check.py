@@ -37,7 +37,8 @@ from labelmend.graph.propagate import propagate, starting_rows
 from labelmend.images import correct_images
 from labelmend.nets.norm_relu import HAS_TRITON, NormReLU
 from labelmend.nets.preact_resnet import PreActResNet
-from labelmend.training.fit import net_step, sgd
+from labelmend.training.fit import net_step
+from labelmend.training.sgd import sgd
 
 N_PICTURES, SIDE, N_CLASSES, WIDTH, K = 300, 16, 3, 8, 8
 STEPS, BATCH = 8, 32

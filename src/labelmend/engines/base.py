@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from labelmend.data.samples import Samples
 from labelmend.training.fit import BranchesLoss
+from labelmend.training.sgd import Optimizer
 from labelmend.training.stepper import Stepper
 
 Result = TypeVar("Result")
@@ -23,7 +24,7 @@ class Engine(Protocol):
     def branches_step(
         self,
         nets: Sequence[nn.Module],
-        optimizer: torch.optim.Optimizer,
+        optimizer: Optimizer,
         loss: BranchesLoss,
         generator: torch.Generator,
     ) -> Stepper:

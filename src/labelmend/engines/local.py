@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from labelmend.data.samples import Samples
 from labelmend.engines.base import Result
 from labelmend.training.fit import BranchesLoss, branches_step, train_branches_pass
+from labelmend.training.sgd import Optimizer
 from labelmend.training.stepper import Stepper
 
 
@@ -33,7 +34,7 @@ class LocalEngine:
     def branches_step(
         self,
         nets: Sequence[nn.Module],
-        optimizer: torch.optim.Optimizer,
+        optimizer: Optimizer,
         loss: BranchesLoss,
         generator: torch.Generator,
     ) -> Stepper:

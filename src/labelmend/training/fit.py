@@ -5,8 +5,7 @@ Knows nets, optimisers and batches; does not know the method: what is minimised 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from labelmend.data.samples import Samples, at_once
 from labelmend.training.augment import Augment
+from labelmend.training.sgd import Optimizer
 from labelmend.training.side_by_side import side_by_side
 from labelmend.training.stepper import Stepper
 
@@ -23,29 +23,6 @@ SMALL_STEP = 10**7  # multiply-adds of a step forward, well under a millisecond 
 
 BatchLoss = Callable[..., Tensor]  # (net, indices, one batch per view) -> loss
 BranchesLoss = Callable[[Tensor, Tensor, Tensor], Tensor]  # (features, logits, indices) of all branches -> loss
-
-
-def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.Optimizer:
-    weights = list(parameters)
-    on_gpu = all(weight.is_cuda for weight in weights)
-    # A recorded step can follow the learning rate only if that is a tensor.
-    rate = torch.tensor(lr, device=weights[0].device) if on_gpu else lr
-    return torch.optim.SGD(weights, lr=rate, momentum=momentum, weight_decay=weight_decay, fused=on_gpu)
-
-
-def learning_rate(lr: float, passed: float, schedule: str, milestones: Sequence[float]) -> float:
-    """The rate when a share `passed` of the passes is over: by "cosine", or a tenth at each milestone."""
-    if schedule == "cosine":
-        return lr * (1 + math.cos(math.pi * passed)) / 2
-    return lr * 0.1 ** sum(passed >= milestone for milestone in milestones)
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(lr)
-        else:
-            group["lr"] = lr
 
 
 @contextmanager
@@ -69,7 +46,7 @@ def threads_for(nets: Sequence[nn.Module], batch_size: int) -> Iterator[None]:
 
 def net_step(
     net: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     batch_loss: BatchLoss,
     generator: torch.Generator,
     after: Callable[[], None] | None = None,
@@ -100,7 +77,7 @@ def train_pass(
 
 
 def branches_step(
-    nets: Sequence[nn.Module], optimizer: torch.optim.Optimizer, loss: BranchesLoss, generator: torch.Generator
+    nets: Sequence[nn.Module], optimizer: Optimizer, loss: BranchesLoss, generator: torch.Generator
 ) -> Stepper:
     """The step of all branches: equal parts of a batch go through their own nets, the loss sees them together."""
     return Stepper(optimizer, lambda batch, x: loss(*_through_own_branch(nets, x.chunk(len(nets))), batch), generator)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from labelmend.training.sgd import Optimizer
+
 EAGER_STEPS = 3  # before recording: the optimiser makes its state, libraries choose their kernels
 
 StepLoss = Callable[..., Tensor]  # the tensors of one step -> loss
@@ -26,7 +28,7 @@ class Stepper:
 
     def __init__(
         self,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Optimizer,
         loss: StepLoss,
         generator: torch.Generator,
         after: Callable[[], None] | None = None,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from labelmend.data.annotations import Annotations
 
@@ -135,8 +136,6 @@ def accuracies(
     A Beta distribution: the labels that are expected to be right and wrong, held by `prior` labels of the common
     accuracy. Not to know which labels are right adds its variance: as many labels less count.
     """
-    from scipy.stats import beta  # takes half a second to load
-
     labels = np.bincount(annotator, minlength=n).astype(np.float64)
     hits, doubt = np.bincount(annotator, right, n), np.bincount(annotator, right * (1 - right), n)
     common = right.mean()
@@ -146,4 +145,4 @@ def accuracies(
     weight = spread / (spread / weight + doubt / weight**2)
     tail = (1 - COVERED) / 2
     a, b = mean * weight, (1 - mean) * weight
-    return mean, beta.ppf(tail, a, b), beta.ppf(1 - tail, a, b)
+    return mean, betaincinv(a, b, tail), betaincinv(a, b, 1 - tail)
