@@ -70,6 +70,25 @@ def test_calibration_counts_the_doubt_where_the_witness_contradicts_a_label():
     assert float(doubt[counted].sum()) / 1700 == pytest.approx(0.15, abs=0.005)
 
 
+def test_errors_at_borders_leave_fewer_right_labels_to_contradict():
+    witness, labels, _ = noisy_problem(2000, 4, 0.3, 1.0)
+    says = witness.argmax(dim=1)
+    for at_borders in (0.0, 0.6, 1.0):
+        found = stage.calibrated_posterior(witness, 0.15, labels, nobody(labels), at_borders)
+        doubt = 1 - found.probabilities.gather(1, says.unsqueeze(1)).squeeze(1)
+        scarce = (1 - found.noise_rate) ** (stage.BORDER_POWER * at_borders**2)
+        assert float(doubt[says != labels].sum()) / 2000 == pytest.approx(0.15 * scarce, abs=0.005)
+    directly = stage.calibrated_posterior(witness, 0.15, says, nobody(labels), 1.0)
+    assert_close(found.again(says).probabilities, directly.probabilities)
+
+
+def test_without_errors_it_makes_no_difference_where_they_would_sit():
+    witness, truth, _ = noisy_problem(3000, 4, 0.0, 1.0)
+    error = float((witness.argmax(dim=1) != truth).double().mean())
+    found = stage.calibrated_posterior(witness, error, truth, nobody(truth), 1.0)
+    assert float((found.probabilities.argmax(dim=1) != truth).double().mean()) <= 0.005
+
+
 def test_calibration_again_with_other_labels_counts_theirs():
     witness, labels, truth = noisy_problem(2000, 4, 0.2, 1.0)
     found = stage.calibrated_posterior(witness, 0.1, labels, nobody(labels))

@@ -424,3 +424,31 @@ def test_nets_that_know_less_than_the_graphs_are_not_listened_to(monkeypatch, ri
     assert torch.equal(found.probabilities, alone.probabilities) == (not right)
     assert (found.measured is not None) == right
     assert float((decision.labels == truth).double().mean()) > 0.95
+
+
+@pytest.mark.parametrize("borders", [True, False])
+def test_the_graphs_are_heard_more_where_errors_sit_at_borders(borders):
+    """A fifth of 600 labels wrong: those nearest to another class get its name, or any get any."""
+    generator = torch.Generator().manual_seed(0)
+    truth = torch.arange(600) % 4
+    rows = 0.6 * torch.randn(600, 6, generator=generator)
+    rows[torch.arange(600), truth] += 2
+    if borders:
+        others = rows[:, :4].scatter(1, truth.unsqueeze(1), -torch.inf).max(dim=1)
+        margin = rows.gather(1, truth.unsqueeze(1)).squeeze(1) - others.values
+        wrong, names = margin.argsort()[:120], others.indices
+    else:
+        wrong, names = torch.randperm(600, generator=generator)[:120], (truth + 1 + torch.arange(600) // 4 % 3) % 4
+    given = truth.clone()
+    given[wrong] = names[wrong]
+    problem = Problem(VectorSamples(rows), given, torch.zeros(600, dtype=torch.bool), 4)
+    config = follow(make_config(n_rounds=3, hidden=32), 600, 4)
+    state = start(problem, lambda: MLP(6, 32, 4), config)
+    steps.warm_up(state, problem, config)
+    for _ in range(3):
+        play(state, problem, config)
+    first = heard(state, problem, config)
+    share = witnesses.share_at_borders(first, state, problem, config)
+    found, _ = witnesses.decide_labels(state, problem, lambda: MLP(6, 32, 4), config)
+    assert share > 0.9 if borders else share < 0.1
+    assert found.noise_rate > first.noise_rate if borders else found.noise_rate == pytest.approx(first.noise_rate)

@@ -40,6 +40,7 @@ SHARPNESS, BISECTIONS = (0.1, 12.0), 8
 # more often than it should, hence its factor.
 NET_FACTOR, ERROR_FACTOR, ERROR_POWER = 1.5, 3.0, 1.23
 OWN_DOUBT = 1.5
+BORDER_POWER = 3.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,9 @@ def witness_error(witness: Tensor, asked: Tensor, neighbors: Tensor, net: Tensor
     return float(ERROR_FACTOR * max(around, NET_FACTOR * disagreement(witness, net)) ** ERROR_POWER)
 
 
-def calibrated_posterior(witness: Tensor, error: float, given: Tensor, fixed: Tensor) -> Posterior:
+def calibrated_posterior(
+    witness: Tensor, error: float, given: Tensor, fixed: Tensor, at_borders: float = 0.0
+) -> Posterior:
     """The posterior at the sharpness that `calibrated_sharpness` finds, on some of the labels where there are many."""
     labelled = torch.nonzero(given >= 0).squeeze(1)
     some = labelled[draw(len(labelled), SEARCHED, given.device)]
@@ -118,14 +121,19 @@ def calibrated_posterior(witness: Tensor, error: float, given: Tensor, fixed: Te
     def quick(sharpness: float) -> Posterior:
         return posterior(weighted_product([part], [sharpness]), labels, certain, EM_PASSES // 2)
 
-    sharpness = calibrated_sharpness(quick, part, error, labels, certain)
+    sharpness = calibrated_sharpness(quick, part, error, labels, certain, at_borders)
     found = posterior(weighted_product([witness], [sharpness]), given, fixed)
     speak_for_silent(found, witness, error, given)
-    return replace(found, again=lambda other: calibrated_posterior(witness, error, other, fixed))
+    return replace(found, again=lambda other: calibrated_posterior(witness, error, other, fixed, at_borders))
 
 
 def calibrated_sharpness(
-    at: Callable[[float], Posterior], witness: Tensor, error: float, given: Tensor, fixed: Tensor
+    at: Callable[[float], Posterior],
+    witness: Tensor,
+    error: float,
+    given: Tensor,
+    fixed: Tensor,
+    at_borders: float = 0.0,
 ) -> float:
     """The sharpness where the posterior `at` it expects the witness to contradict right labels in a share `error`.
 
@@ -133,14 +141,20 @@ def calibrated_sharpness(
     witness says, counted where it contradicts the label: errors in which both agree mend nothing. But never less sharp
     than to doubt OWN_DOUBT times that share of all its answers: labels that hardly contradict it are no reason to hold
     it for ignorant.
+
+    `at_borders` is the share of the wrong labels that sit at borders between classes. There the witness errs too, and
+    where the label is wrong it cannot contradict a right one: the more wrong labels there are, the fewer.
     """
+    power = BORDER_POWER * at_borders**2
     questioned = (given >= 0) & ~fixed
     says = witness.argmax(dim=1, keepdim=True)
     contradicted = questioned & (says.squeeze(1) != given)
 
     def doubt(sharpness: float) -> float:
-        found = at(sharpness).probabilities[contradicted]
-        return float((1 - found.gather(1, says[contradicted]).double()).sum()) / max(int(questioned.sum()), 1)
+        found = at(sharpness)
+        doubts = 1 - found.probabilities[contradicted].gather(1, says[contradicted]).double()
+        scarce = float(max(1 - found.noise_rate, FLOOR) ** power)
+        return float(doubts.sum()) / max(int(questioned.sum()), 1) / scarce
 
     return max(sharpness_where(doubt, error), own_sharpness(witness, OWN_DOUBT * error))
 

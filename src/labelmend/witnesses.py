@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from labelmend.config import REVIEW_BELOW, RunConfig
 from labelmend.data.samples import VectorSamples
 from labelmend.decide import (
+    KEPT,
     Decision,
     Posterior,
     agreement,
@@ -33,7 +35,9 @@ from labelmend.graph.knn import neighbors_of, normalize_rows
 from labelmend.held_out import held_out_probabilities
 from labelmend.state import Problem, RoundState
 from labelmend.trust.annotators import annotated_posterior, calibrated_annotated_posterior
+from labelmend.trust.kinds import KINDS, noise_kinds
 from labelmend.trust.limits import at_precision, within_budget
+from labelmend.trust.testimony import gather
 
 # Power of the graphs beside nets that judge samples they have not seen; what they know is mostly in the labels that the
 # nets learned from.
@@ -52,6 +56,8 @@ def decide_labels(
     given, trusted = problem.given_labels, problem.trusted
     graphs, net = witnesses(state, problem)
     found = witness_posterior(graphs, net, state, problem, config)
+    if not config.held_out_passes and not config.net_power:
+        found = witness_posterior(graphs, net, state, problem, config, share_at_borders(found, state, problem, config))
     answers: list[Tensor] = []
     for number in range(config.examinations if config.held_out_passes else 0):
         decided = torch.where(trusted, given, found.probabilities.argmax(dim=1))
@@ -87,19 +93,30 @@ def final_decision(probabilities: Tensor, state: RoundState, problem: Problem, c
     return within_budget(decision, given, trusted, config.budget) if config.budget else decision
 
 
-def label_posterior(witness: Tensor, problem: Problem, error: float | None = None) -> Posterior:
+def share_at_borders(found: Posterior, state: RoundState, problem: Problem, config: RunConfig) -> float:
+    """Which share of the wrong labels is of the confusing kind, as far as the posterior `found` can tell."""
+    decision = final_decision(found.probabilities, state, problem, config)
+    kinds = noise_kinds(gather(state, problem, found, decision, KEPT), np.random.default_rng(config.seed))
+    return 0.0 if kinds is None else kinds.shares[KINDS.index("confusing")]
+
+
+def label_posterior(
+    witness: Tensor, problem: Problem, error: float | None = None, at_borders: float = 0.0
+) -> Posterior:
     """The witness against the labels, at the sharpness at which it is wrong in a share `error`; None: as it is."""
     given, trusted, said = problem.given_labels, problem.trusted, problem.opinions
     if said is None:
         if error is None:
             return posterior(witness, given, trusted)
-        return calibrated_posterior(witness, error, given, trusted)
+        return calibrated_posterior(witness, error, given, trusted, at_borders)
     if error is None:
         return annotated_posterior(witness, said, given, trusted)
     return calibrated_annotated_posterior(witness, error, said, given, trusted)
 
 
-def witness_posterior(graphs: Tensor, net: Tensor, state: RoundState, problem: Problem, config: RunConfig) -> Posterior:
+def witness_posterior(
+    graphs: Tensor, net: Tensor, state: RoundState, problem: Problem, config: RunConfig, at_borders: float = 0.0
+) -> Posterior:
     """The posterior after what graphs and deployed net say about every sample.
 
     A net that was trained against its own memory (averages, strong changes) is a second witness as good as the graphs:
@@ -110,7 +127,8 @@ def witness_posterior(graphs: Tensor, net: Tensor, state: RoundState, problem: P
         # pictures 98.2 instead of 97.1 % of clean labels are left alone, 95.0 instead of 94.6 % right at 20 % noise.
         together = weighted_product([graphs, net], [1.0, config.net_power])
         return label_posterior(together, problem, disagreement(graphs, net))
-    return label_posterior(graphs, problem, witness_error(graphs, *surroundings(state, problem), net))
+    error = witness_error(graphs, *surroundings(state, problem), net)
+    return label_posterior(graphs, problem, error, at_borders)
 
 
 def surroundings(state: RoundState, problem: Problem) -> tuple[Tensor, Tensor]:

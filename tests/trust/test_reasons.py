@@ -10,6 +10,8 @@ from labelmend.trust.reasons import (
     FAR,
     NONE,
     REASONS,
+    SCATTERED,
+    SHORT,
     TWO,
     UNSURE,
     held_share,
@@ -19,7 +21,6 @@ from labelmend.trust.reasons import (
     outliers,
     reason_codes,
 )
-from labelmend.trust.testimony import class_directions
 
 
 def names(codes):
@@ -27,41 +28,54 @@ def names(codes):
 
 
 def two_classes(n=40, **changes):
-    """Half of each class, all clean, the net louder or softer from sample to sample."""
+    """Half of each of two of three classes, all clean, the features longer or shorter from sample to sample."""
     decided = np.arange(n) % 2
-    graphs = np.where(np.arange(2) == decided[:, None], 0.9, 0.1)
-    loud = 1 + np.linspace(0, 1, n)[:, None]
-    signs = np.where(np.arange(2) == decided[:, None], 1.0, -1.0)
-    return by_hand(decided, decided, graphs, logits=signs * loud, reach=signs * loud + 1, **changes)
+    graphs = np.where(np.arange(3) == decided[:, None], 0.9, 0.05)
+    return by_hand(decided, decided, graphs, **{"length": 1 + np.linspace(0, 1, n), **changes})
 
 
 def test_misfit_by_hand():
-    # Class 0 alone, four samples said clean; logits +-l and graphs (1, 0): the voice is -l = -1, -2, -3, -4.
-    graphs, loud = np.tile([1.0, 0.0], (12, 1)), np.repeat([1.0, 2.0, 3.0, 4.0], 3)
-    logits = np.stack([loud, -loud], axis=1)
-    told = by_hand(np.zeros(12, int), np.zeros(12, int), graphs, logits=logits, reach=logits)
-    usual = -loud
-    one = np.quantile(usual, 0.75) - np.median(usual)
-    assert_allclose(misfit(told), (usual - np.median(usual)) / one)
+    # Three classes. The features are as long as -log says: half, a quarter and a quarter of the samples are as short;
+    # the graphs see a third class around the last two; the last decision is unsure.
+    graphs = [[0.9, 0.1, 0.0], [0.9, 0.1, 0.0], [0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]
+    confidence = np.array([1.0, 1.0, 1.0, 0.5])
+    told = by_hand(
+        np.zeros(4, int), np.zeros(4, int), graphs, length=np.array([4.0, 3.0, 2.0, 1.0]), confidence=confidence
+    )
+    short = -np.log([7 / 8, 5 / 8, 3 / 8, 1 / 8])  # the share that is shorter, and half of the sample itself
+    scattered = -np.log([3 / 4, 3 / 4, 1 / 4, 1 / 4])
+    unsure = -np.log([5 / 8, 5 / 8, 5 / 8, 1 / 8])
+    signs = [(SHORT, short), (SCATTERED, scattered), (UNSURE, unsure)]
+    assert_allclose(misfit(told), sum(weight * (sign - 1) for weight, sign in signs))
 
 
-def test_a_net_that_whispers_a_graph_that_cannot_decide_and_a_quarrel_do_not_fit():
+def test_short_features_a_third_class_and_an_unsure_decision_do_not_fit():
     told = two_classes(60)
-    graphs, logits, reach = told.graphs.copy(), told.logits.copy(), told.reach.copy()
-    logits[0], reach[0] = 0.0, 0.0
-    graphs[2] = 0.5
-    logits[4] = -logits[4]  # the net says the other class, the graphs do not
-    told = type(told)(**{**vars(told), "graphs": graphs, "logits": logits, "reach": reach})
-    scores = misfit(told)
-    assert set(np.argsort(-scores)[:3]) == {0, 2, 4}
-    assert abs(np.median(scores[5:])) < 1
+    length, graphs, confidence = told.length.copy(), told.graphs.copy(), told.confidence.copy()
+    length[10], graphs[12], confidence[14] = 0.1, [0.4, 0.3, 0.3], 0.6
+    for sample in (16, 17):
+        length[sample], graphs[sample], confidence[sample] = 0.5, [0.36, 0.32, 0.32], 0.5
+    scores = misfit(type(told)(**{**vars(told), "length": length, "graphs": graphs, "confidence": confidence}))
+    assert set(np.argsort(-scores)[:2]) == {16, 17}, "every sign speaks against them"
+    assert {10, 12, 14} <= set(np.argsort(-scores)[:9])
 
 
-def test_an_unsure_decision_fits_worse():
-    sure, confidence = two_classes(), np.ones(40)
-    confidence[0] = 0.95  # still looks clean, so what is usual stays the same
-    difference = misfit(two_classes(confidence=confidence)) - misfit(sure)
-    assert_allclose(difference, UNSURE * (1 - confidence), atol=1e-12)
+def test_a_border_of_two_classes_is_no_misfit():
+    told = two_classes(60)
+    graphs = told.graphs.copy()
+    graphs[20] = [0.5, 0.45, 0.05]
+    border = misfit(type(told)(**{**vars(told), "graphs": graphs}))
+    graphs[20] = [0.5, 0.3, 0.2]
+    scattered = misfit(type(told)(**{**vars(told), "graphs": graphs}))
+    assert border[20] < np.quantile(border, 0.8) < scattered[20]
+
+
+def test_with_two_classes_rounding_is_no_sign():
+    rng = np.random.default_rng(0)
+    first = rng.random(50).astype(np.float32)
+    graphs = np.stack([first, 1 - first], axis=1)
+    told = by_hand(np.zeros(50, int), np.zeros(50, int), graphs.astype(np.float32))
+    assert np.ptp(misfit(told)) == 0
 
 
 @pytest.mark.parametrize(("noise_rate", "share"), [(0.0, 0.02), (0.25, 0.02), (0.3, 0.01), (0.35, 0.0), (0.8, 0.0)])
@@ -71,9 +85,8 @@ def test_fewer_are_held_back_where_labels_are_not_to_be_believed(noise_rate, sha
 
 def test_what_is_usual_is_that_of_the_own_class():
     told = two_classes(80)
-    quiet = np.where(told.decided == 1, 0.1, 1.0)[:, None]  # everybody in class 1 speaks softly
-    told = type(told)(**{**vars(told), "logits": told.logits * quiet, "reach": told.reach * quiet})
-    scores = misfit(told)
+    length = np.where(told.decided == 1, 0.1, 1.0) * told.length  # everything in class 1 is short
+    scores = misfit(type(told)(**{**vars(told), "length": length}))
     assert_allclose(scores[told.decided == 0].mean(), scores[told.decided == 1].mean(), atol=0.3)
 
 
@@ -124,12 +137,6 @@ def test_outliers_keep_their_label_for_review():
     assert held.status.tolist() == [REVIEW, CORRECTED, REVIEW, FILLED]
     assert_allclose(held.confidence, [0.1, 0.8, 0.7, 0.6], rtol=1e-6)
     assert held.runner_up.tolist() == [1, 0, 0, 1]
-
-
-def test_directions_are_class_means_of_length_one():
-    features = torch.tensor([[3.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    found = class_directions(features, torch.tensor([0, 0, 1]), 3)
-    assert_allclose(found, [[1, 0], [0, 1], [0, 0]])
 
 
 def test_two_classes_need_both_shares():

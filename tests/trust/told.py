@@ -20,7 +20,7 @@ def by_hand(given, decided, graphs, **changes):
         "kept": given == decided,
         "fixed": np.zeros(n, dtype=bool),
         "logits": centred(np.log(np.maximum(graphs, 1e-6))),
-        "reach": graphs.copy(),
+        "length": np.ones(n),
         "posterior": np.eye(n_classes)[decided],
         "transition": np.asarray(transition, dtype=float),
         "neighbors": np.tile(np.arange(1, 3), (n, 1)),

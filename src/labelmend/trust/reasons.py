@@ -1,11 +1,9 @@
 """Why a sample is in doubt: it fits another class, two classes, or none. `result.reason`, reasons.csv.
 
-How badly a sample fits is one number, its misfit, from two voices of the deployed net: its logits (centred over the
-classes), and how far its features go in the direction of each class. Of each, the mean over the classes is taken,
-weighted by what the graphs say without the sample's own label: it is small where the net speaks softly, where the
-graphs cannot decide, and where net and graphs speak of different classes. The misfit is how far it falls below what is
-usual in its class, in quartiles: one is the distance from the median of clean-looking samples to their lower quartile;
-the mean of the two voices, and UNSURE times how unsure the decision is.
+How badly a sample fits is one number, its misfit, from three signs that do not know of each other: the deployed net
+finds little in it (its features are shorter than is usual in its class), the graphs see a third class around it (a
+border has two), and the decision is unsure. Each sign counts by how rare it is: the logarithm of the share of samples
+that show it as strongly. Such logarithms add up, as in Fisher's way to combine tests, without a common scale.
 
 A sample that fits no class is not relabelled: of the least fitting ones (`share`, 2 %) none gets another label, and
 those that lie far outside what clean-looking samples show are for review even where their label stands. To leave a
@@ -30,19 +28,26 @@ from labelmend.trust.testimony import TINY, Floats, Testimony
 ANOTHER, TWO, NONE = "fits another class", "fits two classes", "fits no class"
 REASONS = ("", ANOTHER, TWO, NONE)  # a code is a position here
 REASON_TYPE = np.dtype("<U18")
-UNSURE = 2.0  # AUROC of two classes of CIFAR-10 among the other eight, 20 % wrong labels: .853; without .826
+SHORT, SCATTERED, UNSURE = 1.0, 1.5, 1.5  # weights of the three signs; the measurements are in docs/experiments.md
 SOME_WRONG, MANY_WRONG = 0.25, 0.35  # noise rates
-FAR = 5.0  # quartiles above the median: of clean digits 0.2 % lie beyond
+FAR = 12.0  # of clean digits 0.3 % lie beyond
 LOOKS_CLEAN = 0.9  # confidence of a kept label
-FEWEST = 10  # clean-looking samples by which a class has a usual misfit of its own
+FEWEST = 10  # clean-looking samples by which a class has a usual length of its own
 SECOND, BOTH = 0.25, 0.8  # least share of the second class, and of the two together, of a sample that fits two
 
 
 def misfit(told: Testimony) -> Floats:
-    """(n,) how badly each sample fits the classes; about 0 is usual."""
-    voices = [-(voice * told.graphs).sum(axis=1).astype(np.float64) for voice in (told.logits, told.reach)]
-    usual = sum(_against_class(raw, told) for raw in voices) / len(voices)
-    return np.asarray(usual + UNSURE * (1 - told.confidence))
+    """(n,) how badly each sample fits the classes; 0 is the mean."""
+    two = np.partition(told.graphs, -min(2, told.n_classes), axis=1)[:, -2:].sum(axis=1).round(5)  # less is rounding
+    signs = (SHORT, _against_class(-told.length, told)), (SCATTERED, 1 - two), (UNSURE, 1 - told.confidence)
+    return np.asarray(sum(weight * (_rarity(sign) - 1) for weight, sign in signs))
+
+
+def _rarity(sign: Floats) -> Floats:
+    """-log of the share of samples whose sign is larger, of equal ones half; 1 on average where all differ."""
+    _, place, counts = np.unique(sign, return_inverse=True, return_counts=True)
+    up_to = np.cumsum(counts) - counts / 2
+    return np.asarray(-np.log(1 - up_to[place] / len(sign)))
 
 
 def held_share(share: float, noise_rate: float) -> float:

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from labelmend.decide import Decision, Posterior, as_distribution
 from labelmend.embed import embed
-from labelmend.graph.knn import normalize_rows
 from labelmend.state import Problem, RoundState
 
 Floats = NDArray[np.floating]
@@ -33,7 +32,7 @@ class Testimony:
     fixed: NDArray[np.bool_]  # trusted: never in question
     graphs: Floats  # (n, C) what the graphs say without the sample's own label
     logits: Floats  # (n, C) of the deployed net, centred: rows sum to zero
-    reach: Floats  # (n, C) how far the net's features go in the direction of the mean of each decided class
+    length: Floats  # (n,) of the features of the deployed net
     posterior: Floats  # (n, C) by which the noise was measured
     transition: Floats  # (C, C) P(given | true)
     neighbors: Codes  # (n, k) nearest samples on a graph of the last round
@@ -68,17 +67,11 @@ def gather(state: RoundState, problem: Problem, found: Posterior, decision: Deci
         fixed=_numpy(problem.trusted),
         graphs=_numpy(as_distribution(state.held_out)),
         logits=_numpy(logits - logits.mean(dim=1, keepdim=True)),
-        reach=_numpy(features @ class_directions(features, decision.labels, problem.n_classes).T),
+        length=_numpy(features.float().norm(dim=1)),
         posterior=_numpy(measured.probabilities),
         transition=_numpy(measured.transition),
         neighbors=_numpy(state.neighbors),
     )
-
-
-def class_directions(features: Tensor, labels: Tensor, n_classes: int) -> Tensor:
-    """(C, d) means of the classes, of length one; zero for a class without samples."""
-    sums = features.new_zeros(n_classes, features.shape[1]).index_add_(0, labels, features)
-    return normalize_rows(sums)
 
 
 def _numpy(values: Tensor) -> NDArray[Any]:
