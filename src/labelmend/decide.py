@@ -40,7 +40,7 @@ SHARPNESS, BISECTIONS = (0.1, 12.0), 8
 # more often than it should, hence its factor.
 NET_FACTOR, ERROR_FACTOR, ERROR_POWER = 1.5, 3.0, 1.23
 OWN_DOUBT = 1.5
-BORDER_POWER = 3.0
+BORDER_POWER = 3.0  # of the share of right labels, where all errors sit at borders
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,8 @@ def final_decision(probabilities: Tensor, state: RoundState, problem: Problem, c
 
 def share_at_borders(found: Posterior, state: RoundState, problem: Problem, config: RunConfig) -> float:
     """Which share of the wrong labels is of the confusing kind, as far as the posterior `found` can tell."""
-    decision = final_decision(found.probabilities, state, problem, config)
+    given, likely = problem.given_labels, found.probabilities.argmax(dim=1)
+    decision = decide(found.probabilities, likely, given, torch.zeros_like(problem.trusted), REVIEW_BELOW)
     kinds = noise_kinds(gather(state, problem, found, decision, KEPT), np.random.default_rng(config.seed))
     return 0.0 if kinds is None else kinds.shares[KINDS.index("confusing")]
 
