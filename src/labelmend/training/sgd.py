@@ -19,7 +19,7 @@ class Optimizer(Protocol):
     param_groups: list[dict[str, Any]]  # the first has "params" and "lr"
     state: Any  # weight -> {"momentum_buffer": its momentum}
 
-    def zero_grad(self, set_to_none: bool = True) -> None: ...
+    def zero_grad(self) -> None: ...
 
     def step(self) -> Any: ...
 
@@ -35,12 +35,9 @@ class MomentumSGD:
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {weight: {} for weight in weights}
         self.momentum, self.weight_decay = momentum, weight_decay
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
+    def zero_grad(self) -> None:
         for weight in self.state:
-            if set_to_none:
-                weight.grad = None
-            elif weight.grad is not None:
-                weight.grad.zero_()
+            weight.grad = None
 
     @torch.no_grad()
     def step(self) -> None:

@@ -72,13 +72,13 @@ class Stepper:
         places = tuple(value.clone() for value in inputs)
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         with torch.cuda.graph(graph):
             self._step(*places)
         return graph, places
 
     def _step(self, *inputs: Tensor) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         loss = self.loss(*inputs)
         loss.backward()
         self.optimizer.step()

@@ -27,6 +27,7 @@ from labelmend.loop import run
 from labelmend.plain_net import Draw, train_plain_net
 from labelmend.records import RoundRecord
 from labelmend.state import RoundState
+from labelmend.training.sgd import sgd
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds
@@ -122,7 +123,7 @@ def mend(
     problem, config = task.problem, task.config
     device = problem.samples.device
     observer = Observer(truth, device, say, on_round)
-    _load_optimizers()
+    _load_optimizer(device)
     began = time.perf_counter()
     with seeded(config.seed, device), fast_arithmetic(device):
         state, posterior, decision = run(
@@ -143,7 +144,7 @@ def train_plainly(task: Task, truth: Truth, say: Say, draw: Draw | None = None) 
     problem, config = task.problem, task.config
     device, n_passes = problem.samples.device, config.n_rounds or 0
     observer = Observer(truth, device, say)
-    _load_optimizers()
+    _load_optimizer(device)
     began = time.perf_counter()
     with seeded(config.seed, device), fast_arithmetic(device):
         net = train_plain_net(
@@ -156,9 +157,9 @@ def train_plainly(task: Task, truth: Truth, say: Say, draw: Draw | None = None) 
     return Outcome(figures, observer.curves, labels, net)
 
 
-def _load_optimizers() -> None:
-    """The first optimiser of a process imports seconds of torch, which are not the time of a run."""
-    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+def _load_optimizer(device: torch.device) -> None:
+    """The first optimiser on a GPU imports seconds of torch, which are not the time of a run."""
+    sgd([torch.nn.Parameter(torch.zeros(1, device=device))], 0.1, 0.0, 0.0)
 
 
 def label_figures(task: Task, truth: Truth, labels: Codes) -> Figures:
