@@ -56,7 +56,7 @@ def decide_labels(
     given, trusted = problem.given_labels, problem.trusted
     graphs, net = witnesses(state, problem)
     found = witness_posterior(graphs, net, state, problem, config)
-    if not config.held_out_passes and not config.net_power:
+    if not config.held_out_passes and not config.net_power and problem.opinions is None:
         found = witness_posterior(graphs, net, state, problem, config, share_at_borders(found, state, problem, config))
     answers: list[Tensor] = []
     for number in range(config.examinations if config.held_out_passes else 0):

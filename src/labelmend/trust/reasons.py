@@ -1,14 +1,13 @@
 """Why a sample is in doubt: it fits another class, two classes, or none. `result.reason`, reasons.csv.
 
-How badly a sample fits is one number, its misfit, from three signs that do not know of each other: the deployed net
-finds little in it (its features are shorter than is usual in its class), the graphs see a third class around it (a
-border has two), and the decision is unsure. Each sign counts by how rare it is: the logarithm of the share of samples
-that show it as strongly. Such logarithms add up, as in Fisher's way to combine tests, without a common scale.
+How badly a sample fits is one number, its misfit, from three signs: the deployed net finds little in it (its features
+are shorter than is usual in its class), the graphs see a third class around it (a border has two), and the decision is
+unsure. Each sign counts by how rare it is: the logarithm of the share of samples that show it as strongly. Such
+logarithms add up, as in Fisher's way to combine tests, without a common scale.
 
 A sample that fits no class is not relabelled: of the least fitting ones (`share`, 2 %) none gets another label, and
-those that lie far outside what clean-looking samples show are for review even where their label stands. To leave a
-label standing is to believe it, so the share falls where more than SOME_WRONG of the labels seem wrong, and is none
-from MANY_WRONG on.
+those with a misfit beyond FAR are for review even where their label stands. To leave a label standing is to believe it,
+so the share falls where more than SOME_WRONG of the labels seem wrong, and is none from MANY_WRONG on.
 
 Knows arrays and the decision; does not know true labels.
 """
@@ -56,6 +55,7 @@ def held_share(share: float, noise_rate: float) -> float:
 
 
 def _against_class(raw: Floats, told: Testimony) -> Floats:
+    """How far above the clean-looking samples of its decided class each one is, in quartiles; or above all of them."""
     clean = told.kept & (told.confidence > LOOKS_CLEAN)
     clean = clean if clean.sum() >= FEWEST else np.ones(len(raw), dtype=bool)
     out = _quartiles_above(raw, raw[clean])
