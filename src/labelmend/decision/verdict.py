@@ -1,0 +1,83 @@
+"""Are the classes apart, and who supports the changes? `result.verdict`, with its numbers and what follows in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+APART, OVERLAPPING, CANNOT_TELL = "apart", "overlapping", "cannot tell"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    classes: str  # apart | overlapping | cannot tell
+    assume: str  # what was asked for: auto | apart | overlapping
+    n_classes: int
+    labelled: int
+    overlap: float  # how often the pool's best guess is expected to be wrong
+    noise_low: float  # 90 % interval of the share of scattered errors
+    noise_high: float
+    mixing: float | None  # of the ensemble's votes: 0 neighbours never differ, 1 as often as by chance; None: no votes
+    disputed: int  # labels that the pool keeps and the ensemble would change
+    linear: float  # how often linear members support the ensemble there
+    trees: float  # and trees
+    adopted: int  # labels changed on the ensemble's proposal
+    members: dict[str, float]  # weights in the pool
+    note: str = ""  # anything else that decided
+
+    def settled(self, classes: str, adopted: int) -> Verdict:
+        return replace(self, classes=classes, adopted=adopted)
+
+    @property
+    def cannot_tell(self) -> bool:
+        return self.classes == CANNOT_TELL
+
+    @property
+    def reason(self) -> str:
+        """One sentence or two for people."""
+        return " ".join(part for part in (self._sentence(), self.note) if part)
+
+    def _sentence(self) -> str:
+        if self.classes == CANNOT_TELL:
+            return self._cannot_tell()
+        if self.classes == APART and self.adopted:
+            return (
+                f"apart ({self._mixing()}linear models support {self.linear:.0%} and trees {self.trees:.0%} of the "
+                f"ensemble's proposals): errors that sit together were corrected too, {self.adopted:,} labels."
+            )
+        if self.classes == APART:
+            assumed = "as you said; " if self.assume == APART else ""
+            return f"apart ({assumed}{self._mixing()}nothing was adopted from the ensemble alone)."
+        assumed = "as you said; " if self.assume == OVERLAPPING else self._mixing()
+        adopted = f"{self.adopted:,} labels changed where most members support the ensemble; " if self.adopted else ""
+        waiting = self.disputed - self.adopted
+        queue = f" For review first: {waiting:,} that only the ensemble would change." if waiting else ""
+        return (
+            f"overlapping ({assumed}best guess right in {1 - self.overlap:.0%}): {adopted}labels near borders were "
+            f"left alone, and errors that sit together could not be seen.{queue}"
+        )
+
+    def _cannot_tell(self) -> str:
+        if self.n_classes > 2:
+            return (
+                f"the features hardly tell these classes apart (best guess right in {1 - self.overlap:.0%}): cannot "
+                "tell which labels are wrong, nothing was changed."
+            )
+        return (
+            f"cannot tell: either up to {self.noise_high:.0%} of the labels are wrong, or these features say little "
+            "about the classes. If a careful person could tell nearly every row's class from them, say assume=apart."
+        )
+
+    def _mixing(self) -> str:
+        return "" if self.mixing is None else f"mixing {self.mixing:.2f}; "
+
+    def plain(self) -> dict[str, Any]:
+        """Ready for JSON; an infinite mixing proves nothing and is None."""
+        found = asdict(self)
+        found["mixing"] = None if self.mixing in (None, float("inf")) else self.mixing
+        return {**found, "reason": self.reason}
+
+
+def verdict_from(plain: dict[str, Any]) -> Verdict:
+    """What `plain` wrote, read back."""
+    return Verdict(**{name: value for name, value in plain.items() if name != "reason"})
