@@ -58,7 +58,7 @@ def test_an_embedded_model_is_backbone_then_scaler_then_net(embedded):
     pixels, _ = coloured(n=9, seed=5)
     features = embedded.backbone.loaded.features(torch.from_numpy(pixels)).numpy()
     with torch.no_grad():
-        expected = embedded.net(torch.from_numpy(embedded.scaler(features)))[1].double().softmax(dim=1)
+        expected = embedded.head(torch.from_numpy(features)).double().softmax(dim=1)
     np.testing.assert_allclose(embedded.predict_proba(pixels), expected, rtol=1e-4, atol=1e-7)
 
 

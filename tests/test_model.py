@@ -35,9 +35,9 @@ class Tied(nn.Module):
 
 def test_probabilities_are_the_softmax_of_the_net_on_scaled_rows(model):
     X, _ = blobs(n=12, seed=5)
-    rows = torch.tensor((X.astype(np.float32) - model.scaler.mean) / model.scaler.scale)
+    rows = (torch.from_numpy(X.astype(np.float32)) - model.head.scale.mean) / model.head.scale.scale
     with torch.no_grad():
-        expected = model.net(rows)[1].double().softmax(dim=1)
+        expected = model.head.net(rows)[1].double().softmax(dim=1)
     np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-12)
 
@@ -70,7 +70,7 @@ def test_the_projection_of_wide_sparse_rows_is_saved_too(tmp_path, no_pickle):
     model = labelmend.correct(X, y, **QUICK).model
     model.save(tmp_path)
     again = load_model(tmp_path, model.classes, None)
-    assert again.scaler.n_columns == 300
+    assert again.head.n_columns == 300
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 

@@ -27,7 +27,7 @@ from labelmend.decide import STATUS_NAMES, Decision, Posterior
 from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.loop import Callback, Progress, run
-from labelmend.model import NetFactory, VectorModel
+from labelmend.model import NetFactory, net_model
 from labelmend.nets.mlp import MLP
 from labelmend.repeat import call_text
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
@@ -144,7 +144,7 @@ def vector_task(
         make_problem(samples, labels, trusted, config),
         default if net is None else checked_factory(net, scaler.n_inputs, n_classes, samples, config.seed),
         config,
-        lambda trained: VectorModel(trained, scaler, labels.classes, device),
+        lambda trained: net_model(trained, scaler, labels.classes, device),
         conflicting_duplicates(matrix, labels.codes),
         fingerprint(matrix, labels),
     )
