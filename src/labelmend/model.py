@@ -148,7 +148,7 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None,
         if kind not in (VECTORS, POOLED):
             return image_model.from_saved(saved, classes, make_net, backbone)
         return VectorModel(saved.head(kind == POOLED, len(classes), make_net), classes, torch.device("cpu"))
-    except (SafetensorError, RuntimeError, TypeError) as error:
+    except (SafetensorError, RuntimeError, TypeError, KeyError) as error:
         raise RunFolderError(
             f"the model in {folder} must hold the weights of its net. Got this instead: {error}. "
             "A net of your own needs the same factory as in the run; otherwise the folder is damaged."

@@ -75,3 +75,23 @@ def test_copies_do_not_make_it_sure_of_wrong_labels():
 def test_the_same_seed_gives_the_same_numbers():
     X, y, others, _ = halves(n=60, spread=3.0)
     np.testing.assert_array_equal(*(probabilities(fitted(X, y), others) for _ in range(2)))
+
+
+def test_many_rows_have_a_net_too_which_is_weighed_by_rows_it_has_not_seen(monkeypatch):
+    monkeypatch.setattr("labelmend.decision.classifier.NET_ROWS", 100)
+    X, y, others, true = halves(n=400, spread=3.0)
+    given, _ = plant(y, 0.2)
+    classifier = fitted(X, given)
+    assert classifier.net is not None
+    found = probabilities(classifier, others)
+    assert (found.argmax(axis=1) == true).mean() > 0.85
+    assert found.max(axis=1).mean() < 0.9
+    np.testing.assert_array_equal(probabilities(fitted(X, given), others), found)
+
+
+def test_a_class_that_only_other_rows_have_than_the_net_is_weighed_by_is_known(monkeypatch):
+    monkeypatch.setattr("labelmend.decision.classifier.NET_ROWS", 20)
+    X, y, _, _ = halves(n=40, n_classes=2)
+    decided = y.copy()
+    decided[0], X[0] = 2, 50.0
+    assert probabilities(fitted(X, decided), X)[0, 2] > 0.1

@@ -27,7 +27,9 @@ def test_answers_are_those_of_scikit_learn(n_classes):
 def test_rows_at_a_threshold_go_where_they_went_in_double_precision():
     between = 1 + 2.0**-30  # no float32 number: 1 is below, the next one above
     values = np.array([[0.0], [1.0], [2.0]])
-    tree = Tree(np.array([0, -2, -2]), np.array([between, -2, -2]), np.array([1, -1, -1]), np.array([2, -1, -1]), values)
+    tree = Tree(
+        np.array([0, -2, -2]), np.array([between, -2, -2]), np.array([1, -1, -1]), np.array([2, -1, -1]), values
+    )
     rows = torch.tensor([[1.0], [np.nextafter(np.float32(1), np.float32(2))]])
     assert Forest.of([tree])(rows).ravel().tolist() == [1.0, 2.0]
 

@@ -1,9 +1,9 @@
 """The classifier, fitted after the decision to the decided labels.
 
-Ridge regression, kernel regression and extremely randomised trees, weighed by how well together they name the decided
-labels of rows that they have not seen: exact leave-one-out, out of bag. The weights are those of the pool, at almost no
-noise, so the probabilities are calibrated to the decided labels. Which parts earned their place, and which did not
-(boosting, the trained net, labels weighted by their confidence): docs/experiments.md.
+Ridge regression, kernel regression, extremely randomised trees and, on many rows, a net, weighed by how well together
+they name the decided labels of rows that they have not seen: exact leave-one-out, out of bag, held out. The weights
+are those of the pool, at almost no noise, so the probabilities are calibrated to the decided labels. Which parts earned
+their place, and which did not (boosting, labels weighted by their confidence): docs/experiments.md.
 
 Knows columns and labels by number, -1 where there is none; does not know how labels were decided, or files.
 """
@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from labelmend.data.samples import VectorSamples
 from labelmend.decision.pool import fit_weights
-from labelmend.evidence.copies import groups_of_copies
+from labelmend.evidence.copies import deal_into_folds, groups_of_copies
 from labelmend.evidence.members import SMOOTHING, Ground, Sizes, class_shares, grow_trees, tree_scores
 from labelmend.evidence.preparation import Preparation
 from labelmend.evidence.regression import (
@@ -31,16 +32,22 @@ from labelmend.evidence.regression import (
     fit_regression,
     kernels,
 )
+from labelmend.held_out import held_out_probabilities
 from labelmend.nets.forest import Forest, Tree
+from labelmend.nets.mlp import MLP
 from labelmend.nets.normal_scores import NormalScores
-from labelmend.nets.pooled import Pooled, Tensors
+from labelmend.nets.pooled import LEAST, Pooled, Tensors
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 SIZES = Sizes(trees=100, leaf_entries=2e6)  # of some 10 MB in the file
 FEW_LANDMARKS = 200
-ROWS = 20_000  # that the regressions learn from at most
+ROWS = 20_000  # that regressions and trees learn from at most; so many more take no longer than a net
+HIDDEN = 256
+NET_TRAINING: dict[str, Any] = {"n_passes": 8, "batch_size": 256, "lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4}
+NET_ROWS, MOST_NET_ROWS = 10_000, 200_000  # from which on there is a net, and that it learns from at most
+NET_FOLDS = 5  # one of which the net does not see: it is weighed by that one
 
 
 def fit_classifier(
@@ -52,19 +59,23 @@ def fit_classifier(
     projection: NDArray[np.float32] | None = None,
 ) -> Pooled:
     """`columns`: dense, as `preparation` was learned on them; `projection` led to them from the raw rows."""
-    rows = _learners(decided, seed)
-    ground = _ground(columns[rows], preparation, decided[rows], n_classes, seed)
+    order, known = _learners(decided, seed), np.bincount(decided[decided >= 0], minlength=n_classes) > 0
+    ground = _ground(columns, preparation, decided, order[:ROWS], n_classes, seed)
     taught, inputs = ground.taught, ground.inputs
     ridge = fit_regression(inputs, taught, [Linear.of(inputs)])
     kernel = _fit_kernel(inputs, taught, seed)
     forest = grow_trees(ground, SIZES)
-    answers = {"ridge": ridge.without_own(taught), "kernel": kernel.without_own(taught)}
-    scores = {name: centred(answer) for name, answer in answers.items()} | {"trees": tree_scores(ground, SIZES, forest)}
-    weights, bias = fit_weights({name: score.astype(np.float32) for name, score in scores.items()}, ground.given)
-    tensors = _regressions(ridge, kernel, weights, bias)
-    tensors |= _named("prepare", _prepared(preparation))
+    scores = {"ridge": centred(ridge.without_own(taught)), "kernel": centred(kernel.without_own(taught))}
+    scores["trees"], labels, net = tree_scores(ground, SIZES, forest), ground.given, None
+    if len(order) >= NET_ROWS:
+        rows = order[:MOST_NET_ROWS]
+        net, scores["net"], labels = _fit_net(columns[rows], preparation(columns[rows]), decided[rows], ground)
+    weights, bias = fit_weights({name: score.astype(np.float32) for name, score in scores.items()}, labels, known)
+    tensors = _regressions(ridge, kernel, weights, bias) | _named("prepare", _prepared(preparation))
     if weights["trees"] > 0:
         tensors |= _trees(forest, weights["trees"], ground.shares)
+    if net is not None and weights["net"] > 0:
+        tensors |= _net(net, weights["net"])
     if projection is not None:
         tensors["projection"] = _tensor(projection)
     tensors["width"] = torch.tensor(columns.shape[1] if projection is None else len(projection))
@@ -72,17 +83,41 @@ def fit_classifier(
 
 
 def _learners(decided: Codes, seed: int) -> Codes:
-    labelled = np.flatnonzero(decided >= 0)
-    if len(labelled) <= ROWS:
-        return labelled
-    return np.sort(np.random.default_rng(seed).permutation(labelled)[:ROWS])
+    """Rows with a label, in random order."""
+    return np.random.default_rng(seed).permutation(np.flatnonzero(decided >= 0))
 
 
-def _ground(columns: NDArray[Any], preparation: Preparation, decided: Codes, n_classes: int, seed: int) -> Ground:
-    nobody = np.empty((len(columns), 0), dtype=np.int64)  # no neighbours are asked
-    shares = class_shares(decided, n_classes)
-    groups = groups_of_copies(columns)
-    return Ground(columns, preparation(columns), decided, n_classes, groups, nobody, seed, shares)
+def _ground(
+    columns: NDArray[Any], preparation: Preparation, decided: Codes, rows: Codes, n_classes: int, seed: int
+) -> Ground:
+    some, labels = columns[rows], decided[rows]
+    nobody = np.empty((len(rows), 0), dtype=np.int64)  # no neighbours are asked
+    shares = class_shares(labels, n_classes)
+    return Ground(some, preparation(some), labels, n_classes, groups_of_copies(some), nobody, seed, shares)
+
+
+def _fit_net(columns: NDArray[Any], inputs: Floats, decided: Codes, ground: Ground) -> tuple[MLP, Floats, Codes]:
+    """A net, its scores of the rows of `ground`, which come first, and the labels of those it has not seen; else -1."""
+    n, n_classes = len(ground.given), ground.n_classes
+    fold_of = deal_into_folds(groups_of_copies(columns), NET_FOLDS, ground.seed)
+    net = _fresh_net(inputs.shape[1], n_classes, ground.seed)
+    found = held_out_probabilities(
+        [net],  # for fold 0; it learns all others
+        VectorSamples(torch.from_numpy(inputs.astype(np.float32))),
+        torch.from_numpy(decided),
+        torch.from_numpy(fold_of),
+        n_classes,
+        generator=torch.Generator().manual_seed(ground.seed),
+        **NET_TRAINING,
+    )
+    scores = np.log(np.maximum(found[:n].numpy().astype(np.float64), LEAST))
+    return net, scores, np.where(fold_of[:n] == 0, ground.given, -1)
+
+
+def _fresh_net(n_inputs: int, n_classes: int, seed: int) -> MLP:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return MLP(n_inputs, HIDDEN, n_classes)
 
 
 def _fit_kernel(inputs: Floats, taught: Taught, seed: int) -> Regression:
@@ -117,6 +152,12 @@ def _trees(forest: Any, weight: float, shares: Floats) -> Tensors:
     tables = _named("forest", Forest.of([_tree(each.tree_, forest.classes_, n_classes, scale) for each in trees]))
     prior = _tensor(shares / (rows + 1))
     return {**tables, "shares.shares": prior, "shares.weight": torch.tensor(weight, dtype=torch.float32)}
+
+
+def _net(net: MLP, weight: float) -> Tensors:
+    tensors = {"into": net.hidden.weight.T, "threshold": net.hidden.bias, "out": net.head.weight.T}
+    tensors |= {"bias": net.head.bias, "weight": torch.tensor(weight)}
+    return {f"net.{name}": value.detach().clone().contiguous() for name, value in tensors.items()}
 
 
 def _tree(grown: Any, classes: Codes, n_classes: int, scale: float) -> Tree:

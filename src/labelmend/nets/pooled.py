@@ -1,6 +1,6 @@
-"""The classifier that is handed back: ridge regression, kernel regression and trees, weighed, in one module.
+"""The classifier that is handed back: ridge regression, kernel regression, trees and a net, weighed, in one module.
 
-    logits = ridge(z) + kernel(z) + trees(rows) + bias        z: prepared rows
+    logits = ridge(z) + kernel(z) + trees(rows) + net(z) + bias        z: prepared rows
 
 What a part counts is inside its own numbers. Built from its tensors alone, so that a file of tensors is all there is
 to save.
@@ -18,14 +18,16 @@ from labelmend.nets.normal_scores import NormalScores
 
 Tensors = dict[str, Tensor]
 
+LEAST = 1e-6  # probability by a net; also where it is weighed
+
 
 class Part(nn.Module):
     """A module that is its buffers."""
 
     def __init__(self, **tensors: Tensor) -> None:
         super().__init__()
-        for name, value in tensors.items():
-            self.register_buffer(name, value)
+        for name in type(self).__annotations__:
+            self.register_buffer(name, tensors[name])
 
 
 class Ridge(Part):
@@ -59,6 +61,20 @@ class LogShares(Part):
         return self.weight * torch.log(answers + self.shares)
 
 
+class HiddenLayer(Part):
+    """weight * log-probabilities of a net with one hidden layer."""
+
+    into: Tensor  # (inputs, hidden)
+    threshold: Tensor
+    out: Tensor  # (hidden, C)
+    bias: Tensor
+    weight: Tensor
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits = torch.relu(inputs @ self.into + self.threshold) @ self.out + self.bias
+        return self.weight * logits.softmax(dim=1).clamp(min=LEAST).log()
+
+
 class Pooled(nn.Module):
     """float32 (n, raw columns) -> logits. Parts that count nothing are absent."""
 
@@ -72,6 +88,7 @@ class Pooled(nn.Module):
         self.kernel = GaussianKernel(**found) if (found := part(tensors, "kernel")) else None
         self.forest = Forest(**found) if (found := part(tensors, "forest")) else None
         self.shares = LogShares(**found) if (found := part(tensors, "shares")) else None
+        self.net = HiddenLayer(**found) if (found := part(tensors, "net")) else None
         self.register_buffer("projection", tensors.get("projection"))
         self.register_buffer("width", tensors["width"])
         self.n_columns = int(self.width)
@@ -85,6 +102,8 @@ class Pooled(nn.Module):
             logits = logits + self.kernel(inputs)
         if self.forest is not None and self.shares is not None:
             logits = logits + self.shares(self.forest(rows))
+        if self.net is not None:
+            logits = logits + self.net(inputs)
         return logits
 
 
