@@ -48,6 +48,11 @@ class VectorModel:
     classes: NDArray[Any]
     device: torch.device
 
+    @property
+    def net(self) -> nn.Module:
+        """The net of the run, where it is the model; else all of the head."""
+        return self.head if isinstance(self.head, Pooled) else self.head.net
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(n, C) class probabilities, columns in the order of `classes`."""
         matrix, n_columns = read_features(X), self.head.n_columns
