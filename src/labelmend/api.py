@@ -23,9 +23,11 @@ from labelmend.config import CALIBRATED_REVIEW_BELOW, REVIEW_BELOW, RunConfig, f
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
 from labelmend.data.labels import Labels, check_classes, read_labels
 from labelmend.data.samples import Samples, VectorSamples
-from labelmend.decide import STATUS_NAMES, Decision, Posterior
+from labelmend.decide import STATUS_NAMES, Decision, decide
+from labelmend.decision.deciding import Decided, decider
 from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
+from labelmend.evidence.inputs import Inputs
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, net_model
 from labelmend.nets.mlp import MLP
@@ -35,18 +37,16 @@ from labelmend.run_folder import versions
 from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
+from labelmend.steps import fine_tune
 from labelmend.time_limit import TimeLimit, read_limit
 from labelmend.trust.annotator_record import Annotators, describe
-from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
-from labelmend.trust.audit import calibrate_afterwards, finish_audit, noise_in_question, plan_audit
+from labelmend.trust.annotators import QUALITY_PRIOR
+from labelmend.trust.audit import finish_audit, noise_in_question, plan_audit
 from labelmend.trust.audit_record import Audit
 from labelmend.trust.conclude import Conclusions, conclude
 from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
-from labelmend.trust.limits import without_changes
+from labelmend.trust.limits import at_precision, within_budget, without_changes
 from labelmend.trust.reasons import REASON_TYPE, REASONS
-from labelmend.trust.tuning import open_fields, tune
-from labelmend.trust.tuning_record import Tuning
-from labelmend.witnesses import final_decision
 
 
 def correct(
@@ -93,9 +93,8 @@ def correct(
     notes = notice(labels, task.duplicates, config)
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=2)
-    task = tuned(task, config, progress)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
-        solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
+        solution = solve(task, callback, progress, keeper, limit)
     result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
     named = {"annotators": annotators, "trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net}
     return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, {**named, **parameters}))
@@ -111,7 +110,7 @@ class Task:
     make_model: Callable[[nn.Module], Any]  # from the net that was trained
     duplicates: list[list[int]]
     fingerprint: str
-    tuning: Tuning | None = None  # None: not tuned
+    inputs: Inputs | None = None  # of the pool; None: nets are trained on pictures
 
     def checkpoints_in(self, folder: str | Path | None, every: float) -> AbstractContextManager[NoCheckpoints]:
         return checkpoints_in(folder, every, lambda: Subject.of(self.problem, self.config, self.fingerprint))
@@ -120,7 +119,7 @@ class Task:
 @dataclass(frozen=True)
 class Solution:
     state: RoundState
-    posterior: Posterior
+    decided: Decided
     conclusions: Conclusions
     config: RunConfig  # of the task, and below which posterior samples are for review
     seconds_before: float = 0.0  # that the run took before it was interrupted
@@ -138,6 +137,7 @@ def vector_task(
     device = choose_device(config.device)
     scaler = fit_scaler(matrix, config.seed)
     samples = VectorSamples(torch.from_numpy(scaler(matrix)).to(device))
+    inputs = Inputs.of(matrix, scaler.projection, config.seed)
     n_classes = len(labels.classes)
     default = partial(MLP, scaler.n_inputs, config.hidden or 1, n_classes)
     return Task(
@@ -147,17 +147,8 @@ def vector_task(
         lambda trained: net_model(trained, scaler, labels.classes, device),
         conflicting_duplicates(matrix, labels.codes),
         fingerprint(matrix, labels),
+        inputs if config.decide == "posterior" else None,
     )
-
-
-def tuned(task: Task, asked: RunConfig, progress: Progress | None) -> Task:
-    """The task with the setting that trials on its own data found best; `asked` is what the user left open."""
-    if not asked.tune:
-        return task
-    problem, device = task.problem, task.problem.samples.device
-    with seeded(task.config.seed, device), fast_arithmetic(device):
-        config, tuning = tune(problem, task.make_net, task.config, open_fields(asked), progress or (lambda _: None))
-    return replace(task, config=config, tuning=tuning)
 
 
 def make_problem(samples: Samples, labels: Labels, trusted: NDArray[np.bool_], config: RunConfig) -> Problem:
@@ -171,31 +162,35 @@ def make_problem(samples: Samples, labels: Labels, trusted: NDArray[np.bool_], c
 
 
 def solve(
-    problem: Problem,
-    make_net: Callable[[], nn.Module],
-    config: RunConfig,
+    task: Task,
     callback: Callback | None = None,
     progress: Progress | None = None,
     checkpoints: NoCheckpoints | None = None,
     limit: TimeLimit | None = None,
 ) -> Solution:
-    """Run the method. `config` has every None filled in."""
+    """Run the method."""
+    problem, inputs, make_net, config = task.problem, task.inputs, task.make_net, task.config
     checkpoints = checkpoints or NoCheckpoints()
     tell, listen = progress or (lambda _: None), callback or (lambda _record, _state: None)
     device = problem.samples.device
     plan = plan_audit(problem, config.audit, config.seed) if config.audit else None
-    asked, audit = problem if plan is None else plan.problem, None
+    asked = problem if plan is None else plan.problem
+    audit: Audit | None = None
     with seeded(config.seed, device), fast_arithmetic(device):
-        state, found, _ = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
-        if plan is None:
-            found, temperature = calibrate_afterwards(found, problem, config.seed)
-        else:
-            found, audit = finish_audit(plan, found)
-            temperature = audit.temperature
+        state = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
+        tell("decide")
+        decide_for = decider(state, asked, inputs, make_net, config)
+        found = decide_for(problem)
+        if plan is not None:
+            found, audit = finish_audit(plan, decide_for(plan.problem), found)
+        temperature = None if audit is None else audit.temperature
+        if config.fine_tune_passes:
+            tell("fine-tune")
+            fine_tune(state, problem, config)
         if config.review_below is None:
             bar = REVIEW_BELOW if temperature is None else CALIBRATED_REVIEW_BELOW
             config = replace(config, review_below=bar)
-        decision = final_decision(found.probabilities, state, problem, config)
+        decision = final_decision(found, state, problem, config)
         decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
         concluded = conclude(
@@ -210,8 +205,21 @@ def solve(
     return Solution(state, found, concluded, config, checkpoints.seconds, notes, drawn, audit, temperature)
 
 
+def final_decision(found: Decided, state: RoundState, problem: Problem, config: RunConfig) -> Decision:
+    """What the decided labels become within what the user asked for."""
+    given, trusted = problem.labels_in_use, problem.trusted
+    sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
+    too_few = sizes[given.clamp(min=0)] < config.min_class_size
+    left_alone = (given >= 0) & ~trusted & (too_few | found.left_alone)
+    review_below = REVIEW_BELOW if config.review_below is None else config.review_below
+    decision = decide(found.probabilities, found.labels, given, left_alone, review_below)
+    if config.precision:
+        decision = at_precision(decision, found.probabilities, given, left_alone, config.precision, review_below)
+    return within_budget(decision, given, trusted, config.budget) if config.budget else decision
+
+
 def _do_no_harm(
-    decision: Decision, found: Posterior, problem: Problem, audit: Audit | None, config: RunConfig
+    decision: Decision, found: Decided, problem: Problem, audit: Audit | None, config: RunConfig
 ) -> tuple[Decision, list[str]]:
     """The decision, unless nothing is to be gained by it; and what the user should know about that."""
     given = problem.labels_in_use
@@ -264,8 +272,8 @@ def assemble(
         confidence=_spread(_numpy(decision.confidence), rows, np.zeros(n, np.float32)),
         certainty=_spread(_numpy(state.omega), rows, np.zeros(n, np.float32)),
         runner_up=labels.values(runner_up),
-        noise_rate=solution.posterior.noise_rate,
-        transition=_numpy(solution.posterior.transition),
+        noise_rate=solution.decided.noise_rate,
+        transition=_numpy(solution.decided.transition),
         votes=_csr(state.vote.share, rows, n),
         classes=labels.classes,
         model=task.make_model(state.deployed_net.eval()),
@@ -282,21 +290,22 @@ def assemble(
         unreadable=unreadable or {},
         map=None if solution.map is None else SampleMap(rows[solution.map.indices], solution.map.positions),
         versions=versions(),
-        annotators=_annotators(solution.posterior, labels, rows),
+        annotators=_annotators(solution.decided, labels, rows),
+        label_score=_spread(_numpy(solution.decided.score), rows, np.zeros(n, np.float32)),
+        verdict=solution.decided.verdict,
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,
         temperature=solution.temperature,
-        tuning=task.tuning,
         profile=concluded.profile.named([plain_value(name) for name in labels.classes]),
         reason=_spread(np.array(REASONS, REASON_TYPE)[concluded.reasons], rows, np.full(n, "", REASON_TYPE)),
         misfit=_spread(concluded.misfit, rows, np.zeros(n, np.float32)),
     )
 
 
-def _annotators(found: Posterior, labels: Labels, rows: NDArray[np.int64]) -> Annotators | None:
+def _annotators(found: Decided, labels: Labels, rows: NDArray[np.int64]) -> Annotators | None:
     if labels.annotations is None:
         return None
-    assert isinstance(found, AnnotatedPosterior)
+    assert found.confusion is not None
     return describe(labels.annotations, rows, _numpy(found.probabilities), _numpy(found.confusion), QUALITY_PRIOR)
 
 

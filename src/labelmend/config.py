@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.training.loss_names import BRANCH_LOSSES
 
 SMALL, LARGE = 4_000, 12_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
@@ -22,6 +23,8 @@ PACKAGES, FINE_PACKAGES = 4, 16  # B by turns: large patches find errors that si
 FINE_K, FINE_ALPHA = 10, 0.9  # by the same turns: few neighbours and a long way, many and a short one
 REVIEW_BELOW, CALIBRATED_REVIEW_BELOW = 0.85, 0.7  # known when a run ends: of random1 9 and 8 % of the samples
 AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
+
+ASSUME = ("auto", "apart", "overlapping")
 
 # pictures: a net is trained on them; embedded ones are vectors. photographs: pictures of more than 64 pixels a side
 Data = Literal["vectors", "pictures", "photographs"]
@@ -180,8 +183,11 @@ class RunConfig:
     budget: int = _option(
         0, "samples a person will look at: so many are for review, those that help most; 0: by review_below", minimum=0
     )
-    tune: bool = _option(
-        True, "try other settings on planted errors first and take one that is better beyond chance (plus, vectors)"
+    assume: str = _option(
+        "auto",
+        "whether the classes are apart: auto: as the members of the pool support it; apart: take the best guess; "
+        "overlapping: the pool alone",
+        ASSUME,
     )
     audit: float = _option(
         0.0, "share of labels to plant errors in and restore, to measure what the run finds; 0: none", minimum=0
@@ -243,17 +249,15 @@ PAPER: dict[str, Any] = {
     "graph_k": 50,
     "alpha": 0.99,
     "gamma": 3.0,
-    "scale_columns": False,
+    "scale_columns": True,  # as the code of the cited source does
     "decide": "votes",
     "outlier_share": 0.0,
-    "tune": False,
     "lr_milestones": (1 / 3, 2 / 3),
     "tolerance": 1e-4,
 }
 
 # Where training a net on pictures differs from the defaults above. None: `follow` has a rule for pictures.
 PICTURES_PLUS: dict[str, Any] = {
-    "tune": False,
     "n_rounds": None,
     "warmup_passes": 10,
     "lr": 0.05,
@@ -300,6 +304,8 @@ BASES: dict[tuple[str, Data], dict[str, Any]] = {
 def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) -> RunConfig:
     """The preset for this kind of data with some values changed; unknown names are errors."""
     known = {entry.name for entry in dataclasses.fields(RunConfig)}
+    if changes.pop("tune", None) is not None:
+        warnings.warn("tune has no effect any more: the weights of the pool follow the data.", LabelmendWarning, 3)
     unknown = sorted(set(changes) - known)
     if unknown:
         raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")

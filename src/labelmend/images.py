@@ -117,9 +117,8 @@ def correct_images(
     notes += [*pictures.notes, *_unreadable_notes(unreadable), *api.notice(kept.labels, task.duplicates, task.config)]
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=2)
-    task = api.tuned(task, config, progress)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
-        solution = api.solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
+        solution = api.solve(task, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
     result = api.assemble(solution, task, given, pictures.ids, notes, seconds, kept.rows, unreadable)
     named = {"mode": mode, "backbone": backbone, "size": size, "labels": labels, "ids": ids, "trusted": trusted}

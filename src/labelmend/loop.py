@@ -1,4 +1,4 @@
-"""The method on one page: warm up, rounds of embed, split, train branches, propagate, vote, train; then decide.
+"""The method on one page: warm up, rounds of embed, split, train branches, propagate, vote, train.
 
 Stages get tensors, numbers and a generator; the steps that unpack the configuration for them are in `steps.py`. What
 lives from one round to the next is one record, `RoundState`; a round leaves through one callback as a `RoundRecord`.
@@ -14,7 +14,6 @@ from torch import nn
 from labelmend import steps
 from labelmend.checkpoint import NoCheckpoints
 from labelmend.config import RunConfig
-from labelmend.decide import Decision, Posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
 from labelmend.graph.knn import make_cells, normalize_rows
@@ -22,7 +21,6 @@ from labelmend.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
 from labelmend.state import Problem, RoundState, start
 from labelmend.time_limit import TimeLimit
-from labelmend.witnesses import decide_labels
 
 Callback = Callable[[RoundRecord, RoundState], None]
 Progress = Callable[[str], None]  # called with the name of the stage that begins
@@ -37,8 +35,8 @@ def run(
     progress: Progress,
     checkpoints: NoCheckpoints | None = None,
     limit: TimeLimit | None = None,
-) -> tuple[RoundState, Posterior, Decision]:
-    """The whole method. `config` has every None filled in by `config.follow`."""
+) -> RoundState:
+    """All rounds. `config` has every None filled in by `config.follow`; `decision/deciding.py` decides."""
     checkpoints, limit = checkpoints or NoCheckpoints(), limit or TimeLimit()
     state = start(problem, make_net, config)
     if checkpoints.restore(state):
@@ -48,12 +46,7 @@ def run(
         steps.warm_up(state, problem, config)
         checkpoints.save(state)
     play_rounds(state, problem, config, engine, callback, progress, checkpoints, limit)
-    progress("decide")
-    posterior, decision = decide_labels(state, problem, make_net, config)
-    if config.fine_tune_passes:
-        progress("fine-tune")
-        steps.fine_tune(state, problem, config)
-    return state, posterior, decision
+    return state
 
 
 def play_rounds(

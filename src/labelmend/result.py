@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
+from labelmend.decision.verdict import Verdict
 from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
 from labelmend.source import Source
@@ -25,7 +26,6 @@ from labelmend.trust.audit_record import Audit
 from labelmend.trust.profile import NoiseProfile
 from labelmend.trust.profile_words import kinds_text, sentences
 from labelmend.trust.reasons import REASONS
-from labelmend.trust.tuning_record import Tuning
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
@@ -97,7 +97,8 @@ class Correction:
     given_confidence: NDArray[np.float32] | None = None  # posterior probability of the given label; None: older runs
     audit: Audit | None = None  # what became of planted errors; None: none were planted
     temperature: float | None = None  # at which confidence was calibrated by planted errors; None: it was not
-    tuning: Tuning | None = None  # what was tried before the run and chosen; None: not tuned, the setting is as asked
+    label_score: NDArray[np.float32] | None = None  # posterior probability of the given label: low is suspicious
+    verdict: Verdict | None = None  # are the classes apart; None: preset paper, or nets trained on pictures
 
     def __len__(self) -> int:
         return len(self.corrected_codes)
@@ -110,6 +111,11 @@ class Correction:
             return self.labels
         undecided = (self.status == "review") & (self.given.codes >= 0)
         return self.given.decode(np.where(undecided, self.given.codes, self.corrected_codes))
+
+    @property
+    def tuning(self) -> None:
+        """Nothing is tuned by trials any more; goes with the next release."""
+        warnings.warn("tuning is always None: the weights of the pool follow the data.", LabelmendWarning, 2)
 
     def count(self, status: str) -> int:
         return int((self.status == status).sum())
@@ -176,7 +182,7 @@ class Correction:
             "review_gain": [asdict(point) for point in self.review_gain()] if self.config.budget else None,
             "audit": None if self.audit is None else asdict(self.audit),
             "temperature": None if self.temperature is None else round(self.temperature, 4),
-            "tuning": None if self.tuning is None else asdict(self.tuning),
+            "verdict": None if self.verdict is None else self.verdict.plain(),
             "profile": None if self.profile is None else self.profile.plain(),
             "kinds": "" if self.profile is None or self.profile.kinds is None else kinds_text(self.profile),
             "advice": [] if self.profile is None else sentences(self.profile),

@@ -23,7 +23,7 @@
     map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
     given.npz          confidence: posterior probability of each given label; not in runs before it
     audit.json         what became of planted errors, see trust/audit.py; only after `--audit`
-    tuning.json        what was tried before the run and chosen, see trust/tuning.py; not after `--no-tune`
+    verdict.json       are the classes apart, and who supports the changes, see decision/verdict.py; not of preset paper
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
     history.json       one record per round; its "correction" is null where a round only trained
     config.json        what this folder is, format version, parameters, versions, fingerprint of the data, and the
@@ -67,6 +67,7 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
+from labelmend.decision.verdict import verdict_from
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.in_place import flush, put_in_place
 from labelmend.model import NetFactory, load_model
@@ -80,13 +81,13 @@ from labelmend.trust.annotator_record import Annotators
 from labelmend.trust.audit_record import audit_from
 from labelmend.trust.profile import NoiseProfile, profile_from
 from labelmend.trust.reasons import REASON_TYPE, REASONS
-from labelmend.trust.tuning_record import tuning_from
 
 FORMAT, FORMAT_VERSION = "labelmend run", 3
 READABLE_VERSIONS = (2, FORMAT_VERSION)
 UNREADABLE_FILE, CONFIG, SOURCE, MAP = "unreadable.csv", "config.json", "source.json", "map.npz"
 ANNOTATORS = "annotators.npz"
-GIVEN, AUDIT, TUNING = "given.npz", "audit.json", "tuning.json"
+DROPPED = ("tune",)  # parameters of older folders that mean nothing any more
+GIVEN, AUDIT, VERDICT = "given.npz", "audit.json", "verdict.json"
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 PROFILE, REASONS_FILE, MISFIT = "profile.json", "reasons.csv", "misfit.npz"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
@@ -240,8 +241,8 @@ def _write_all(result: Correction, folder: Path) -> None:
         _write_json(folder / SOURCE, dataclasses.asdict(result.source))
     if result.audit is not None:
         _write_json(folder / AUDIT, dataclasses.asdict(result.audit))
-    if result.tuning is not None:
-        _write_json(folder / TUNING, dataclasses.asdict(result.tuning))
+    if result.verdict is not None:
+        _write_json(folder / VERDICT, result.verdict.plain())
     result.model.save(folder)
 
 
@@ -295,7 +296,8 @@ def _write_arrays(result: Correction, folder: Path) -> None:
     if result.annotators is not None:
         np.savez_compressed(folder / ANNOTATORS, **vars(result.annotators))
     if result.given_confidence is not None:
-        np.savez_compressed(folder / GIVEN, confidence=result.given_confidence)
+        scores: dict[str, Any] = {} if result.label_score is None else {"score": result.label_score}
+        np.savez_compressed(folder / GIVEN, confidence=result.given_confidence, **scores)
     if result.map is not None:
         np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
 
@@ -373,7 +375,9 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
     transition = _read_arrays(folder / "transition.npz")
     _check_lengths(table=table, neighbors=neighbors, votes=votes["indptr"][1:], **codes)
     given = Labels(codes["given"], classes, lambda values: values)
-    parameters: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in config["parameters"].items()}
+    parameters: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in config["parameters"].items() if k not in DROPPED
+    }
     return Correction(
         labels=given.decode(codes["corrected"]),
         status=np.array([row["status"] for row in table], dtype=STATUS_TYPE),
@@ -404,20 +408,20 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         misfit=_read_arrays(folder / MISFIT)["misfit"] if (folder / MISFIT).exists() else None,
         source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
         annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
-        given_confidence=_read_given(folder / GIVEN, len(table)),
+        given_confidence=_read_given(folder / GIVEN, "confidence", len(table)),
+        label_score=_read_given(folder / GIVEN, "score", len(table)),
         audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
         temperature=summary.get("temperature"),
-        tuning=tuning_from(_read_json(folder / TUNING)) if (folder / TUNING).exists() else None,
+        verdict=verdict_from(_read_json(folder / VERDICT)) if (folder / VERDICT).exists() else None,
     )
 
 
-def _read_given(path: Path, n: int) -> NDArray[np.float32] | None:
-    if not path.exists():
-        return None
-    confidence = _read_arrays(path)["confidence"]
-    if confidence.shape != (n,):
+def _read_given(path: Path, name: str, n: int) -> NDArray[np.float32] | None:
+    """None in folders of before there was such an array."""
+    found = _read_arrays(path).get(name) if path.exists() else None
+    if found is not None and found.shape != (n,):
         raise ValueError(f"{path.name} is not about {n} samples")
-    return confidence
+    return found
 
 
 def _read_annotators(path: Path, n: int, n_classes: int) -> Annotators | None:

@@ -58,6 +58,7 @@ class RoundState:
     round_index: int = 0
     split: Split | None = None
     vote: Vote | None = None
+    scaled_columns: bool = True  # propagation starts every class with the same mass
     neighbors: Tensor | None = None  # (n, <= 10) nearest samples in the space of the first branch
     history: list[RoundRecord] = field(default_factory=list)
 
@@ -94,4 +95,5 @@ def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
         omega=omega,
         held_out=torch.zeros(shape, device=given.device),
         targets=Targets(given.clone(), omega.clone(), problem.n_classes, soft),
+        scaled_columns=config.scale_columns,
     )

@@ -14,6 +14,8 @@ from torch.nn import functional as F
 
 from labelmend.config import RunConfig
 from labelmend.data.samples import Samples
+from labelmend.decide import weighted_product
+from labelmend.decision.deciding import deployed_evidence, graph_evidence, label_posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
 from labelmend.graph.affinity import normalized_graph
@@ -30,7 +32,6 @@ from labelmend.training.side_by_side import side_by_side
 from labelmend.training.stepper import Stepper
 from labelmend.training.targets import corrected_loss, soft_targets
 from labelmend.vote import Vote, vote
-from labelmend.witnesses import witness_posterior, witnesses
 
 NEAREST = 10
 EXACT_ROWS_CUDA = 500_000
@@ -215,8 +216,10 @@ def labels_to_learn(state: RoundState, problem: Problem, config: RunConfig) -> t
     assert state.vote is not None
     if config.round_labels == "vote" or state.round_index < (config.n_rounds or 0) / 2:
         return state.vote.labels, state.vote.certainty
-    found = witness_posterior(*witnesses(state, problem), state, problem, config)
-    surest = found.probabilities.max(dim=1)
+    predicted = weighted_product(
+        [graph_evidence(state, problem), deployed_evidence(state, problem)], [1.0, config.net_power]
+    )
+    surest = label_posterior(predicted, problem).probabilities.max(dim=1)
     return surest.indices, surest.values
 
 

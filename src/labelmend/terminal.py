@@ -118,8 +118,8 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
     if summary.get("annotators"):
         lines += ["", *_annotator_lines(summary["annotators"])]
-    if tuning := summary.get("tuning"):
-        lines += ["", f"setting                {printable(tuning['chosen'])}: {printable(tuning['why'])}"]
+    if verdict := summary.get("verdict"):
+        lines += ["", f"classes                {printable(verdict['reason'])}"]
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:

@@ -171,22 +171,10 @@ OUTLIERS = Layout(
         ("label_accuracy", "labels of the others right, %"),
     ),
 )
-TUNING = Layout(
-    (("label_accuracy", ""),),
-    ", ",
-    "Labels right after the default run, %.",
-    (
-        ("given_accuracy", "labels right before, %"),
-        ("grid_best", "best of the grid, %"),
-        ("grid_worst", "worst of the grid, %"),
-        ("grid_gap", "gap to the best, points"),
-    ),
-)
 LAYOUTS = {
     "annotators": ANNOTATORS,
     "kinds": KINDS,
     "outliers": OUTLIERS,
-    "tuning": TUNING,
     "digits": ACCURACY,
     "human": ACCURACY,
     "pictures": PICTURES,

@@ -1,7 +1,5 @@
 """The benchmarks of what the tool says about its own work: the kind of errors, and samples that fit no class.
 
-tuning is in `tuning_grid.py`; the others are here:
-
 kinds      known mixtures of random, confusing and patch errors; is the largest share of the profile the right one,
            and does its interval hold the true noise rate?
 outliers   foreign samples among real ones, 5 %: classes left out, blends of two classes, and where --data holds
@@ -26,7 +24,6 @@ from labelmend.benchmarks.datasets import FloatArray, IntArray, digit_rows, huma
 from labelmend.benchmarks.picture_suite import OURS, Findings, PictureBenchmark, PictureTrial
 from labelmend.benchmarks.runner import Say
 from labelmend.benchmarks.scores import Figures
-from labelmend.benchmarks.tuning_grid import ABOUT, SEEDS, tuning, tuning_options
 from labelmend.data import noise
 from labelmend.errors import LabelmendWarning
 from labelmend.result import Correction
@@ -255,5 +252,4 @@ TRUST_BENCHMARKS: dict[str, PictureBenchmark] = {
     "outliers": PictureBenchmark(
         "foreign samples told from real ones, digits and CIFAR-10 features (--data)", outliers_options, outliers, 2
     ),
-    "tuning": PictureBenchmark(ABOUT, tuning_options, tuning, SEEDS),
 }

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from labelmend.data.samples import VectorSamples
 from labelmend.decision.pool import fit_weights
 from labelmend.evidence.copies import deal_into_folds, groups_of_copies
+from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.evidence.members import SMOOTHING, Ground, Sizes, class_shares, grow_trees, tree_scores
 from labelmend.evidence.preparation import Preparation
 from labelmend.evidence.regression import (
@@ -32,7 +33,6 @@ from labelmend.evidence.regression import (
     fit_regression,
     kernels,
 )
-from labelmend.held_out import held_out_probabilities
 from labelmend.nets.forest import Forest, Tree
 from labelmend.nets.mlp import MLP
 from labelmend.nets.normal_scores import NormalScores

@@ -15,7 +15,7 @@ docs/experiments.md; no limit is sensitive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 AUTO = "auto"
-ASSUME = (AUTO, APART, OVERLAPPING)
 UNPREDICTABLE = 0.35  # overlap from which more than two classes cannot be told apart
 FLAT = 0.35  # two classes: an interval of the noise rate that reaches it leaves open what is wrong
 RECOGNISED = 0.05  # of a class's rows that p must name, else its labels stay
@@ -51,30 +50,37 @@ class Proposals:
 class Joined:
     labels: Codes
     adopted: Mask  # rows that took the ensemble's label
-    disputed: Mask
+    left_alone: Mask  # rows whose label stays for want of evidence: the pool or the ensemble would change it
     verdict: Verdict
 
 
 def join(pool: Pool, given: Codes, fixed: Mask, proposals: Proposals | None, assume: str) -> Joined:
     """Labels for all rows; those that are `fixed` keep theirs. Without proposals the pool decides alone."""
     labelled = given >= 0
-    if assume == APART:
-        base = pool.probs.argmax(axis=1).astype(np.int64)
-    else:
-        base = keep_unrecognised(pool, given, pool.posterior.argmax(axis=1).astype(np.int64))
-    base = np.where(fixed, given, base)
+    best = (pool.probs if assume == APART else pool.posterior).argmax(axis=1).astype(np.int64)
+    best = np.where(fixed, given, best)
+    base = best if assume == APART else keep_unrecognised(pool, given, best)
     proposed = base if proposals is None else np.where(proposals.labels >= 0, proposals.labels, base)
     disputed = labelled & ~fixed & (base == given) & (proposed != given)
+    preferred = disputed & prefers(pool, proposed, given)
     facts = _facts(pool, given, proposals, proposed, disputed, assume)
-    nothing = np.zeros(len(given), dtype=bool)
     if assume == AUTO and pool.overlap > UNPREDICTABLE and pool.posterior.shape[1] > 2:
-        return Joined(np.where(labelled, given, base), nothing, disputed, facts.settled(CANNOT_TELL, 0))
-    adopted = disputed & _let_in(pool, given, proposed, facts, assume)
+        base, adopted, classes = np.where(labelled, given, base), np.zeros_like(disputed), CANNOT_TELL
+    else:
+        adopted, classes = disputed & _let_in(facts, assume, preferred), _classes(facts, assume)
     labels = np.where(adopted, proposed, base)
     if assume != APART:
         labels = np.where(fixed, given, keep_unrecognised(pool, given, labels))
-        adopted &= labels == proposed
-    return Joined(labels, adopted, disputed, facts.settled(_classes(pool, facts, assume), int(adopted.sum())))
+        adopted = adopted & (labels == proposed)
+    left_alone = labelled & ~fixed & ~adopted & ((labels != best) | preferred)
+    verdict = replace(facts, classes=classes, adopted=int(adopted.sum()), waiting=int(left_alone.sum()))
+    return Joined(labels, adopted, left_alone, verdict)
+
+
+def prefers(pool: Pool, proposed: Codes, given: Codes) -> Mask:
+    """Where the pool's members, the given label unheard, hold the proposed label more probable than the given one."""
+    rows = np.arange(len(given))
+    return np.asarray(pool.probs[rows, proposed] > pool.probs[rows, np.maximum(given, 0)])
 
 
 def keep_unrecognised(pool: Pool, given: Codes, labels: Codes) -> Codes:
@@ -117,28 +123,27 @@ def _facts(
         linear=support(pool, LINEAR, disputed, proposed, given),
         trees=support(pool, TREES, disputed, proposed, given),
         adopted=0,
+        waiting=0,
         members=pool.weights,
     )
 
 
-def _let_in(pool: Pool, given: Codes, proposed: Codes, facts: Verdict, assume: str) -> Mask:
-    """Which disputed rows take the ensemble's label."""
-    nothing = np.zeros(len(given), dtype=bool)
-    if facts.mixing is None or assume == OVERLAPPING or facts.disputed <= DISPUTED * facts.labelled:
-        return nothing
+def _let_in(facts: Verdict, assume: str, preferred: Mask) -> Mask:
+    """Which disputed rows take the ensemble's label: all, those that the pool prefers too, or none."""
+    everywhere, nowhere = np.ones_like(preferred), np.zeros_like(preferred)
+    mixed, linear, trees = facts.mixing, facts.linear, facts.trees
+    if mixed is None or assume == OVERLAPPING or facts.disputed <= DISPUTED * facts.labelled:
+        return nowhere
     if assume == APART:
-        together = facts.mixing < STILL_APART and facts.linear > LINEAR_SUPPORT and facts.trees > TREE_SUPPORT
-        return ~nothing if together else nothing
-    if facts.mixing < WELL_APART and facts.linear > LINEAR_SUPPORT + facts.mixing and facts.trees > TREE_SUPPORT:
-        return ~nothing
-    if WELL_APART <= facts.mixing < STILL_APART and facts.linear > MORE_LINEAR and facts.trees > MORE_TREES:
-        rows = np.arange(len(given))
-        preferred: Mask = pool.probs[rows, proposed] > pool.probs[rows, np.maximum(given, 0)]
+        return everywhere if mixed < STILL_APART and linear > LINEAR_SUPPORT and trees > TREE_SUPPORT else nowhere
+    if mixed < WELL_APART and linear > LINEAR_SUPPORT + mixed and trees > TREE_SUPPORT:
+        return everywhere
+    if WELL_APART <= mixed < STILL_APART and linear > MORE_LINEAR and trees > MORE_TREES:
         return preferred
-    return nothing
+    return nowhere
 
 
-def _classes(pool: Pool, facts: Verdict, assume: str) -> str:
+def _classes(facts: Verdict, assume: str) -> str:
     if assume != AUTO:
         return assume
     if facts.n_classes == 2 and facts.noise_high >= FLAT:

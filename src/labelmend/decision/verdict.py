@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 APART, OVERLAPPING, CANNOT_TELL = "apart", "overlapping", "cannot tell"
@@ -22,11 +22,9 @@ class Verdict:
     linear: float  # how often linear members support the ensemble there
     trees: float  # and trees
     adopted: int  # labels changed on the ensemble's proposal
+    waiting: int  # labels left alone that pool or ensemble would change: first in line for review
     members: dict[str, float]  # weights in the pool
     note: str = ""  # anything else that decided
-
-    def settled(self, classes: str, adopted: int) -> Verdict:
-        return replace(self, classes=classes, adopted=adopted)
 
     @property
     def cannot_tell(self) -> bool:
@@ -50,8 +48,7 @@ class Verdict:
             return f"apart ({assumed}{self._mixing()}nothing was adopted from the ensemble alone)."
         assumed = "as you said; " if self.assume == OVERLAPPING else self._mixing()
         adopted = f"{self.adopted:,} labels changed where most members support the ensemble; " if self.adopted else ""
-        waiting = self.disputed - self.adopted
-        queue = f" For review first: {waiting:,} that only the ensemble would change." if waiting else ""
+        queue = f" First in line for review: {self.waiting:,}." if self.waiting else ""
         return (
             f"overlapping ({assumed}best guess right in {1 - self.overlap:.0%}): {adopted}labels near borders were "
             f"left alone, and errors that sit together could not be seen.{queue}"

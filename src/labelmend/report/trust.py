@@ -35,6 +35,6 @@ def _sentence(result: Correction) -> str:
         parts.append(f"Of {changed:,} changed labels about {result.expected_broken:,.0f} were right before.")
     if result.temperature is None:
         parts.append("Without planted errors (--audit) that confidence is not calibrated, and rather too high.")
-    if result.tuning is not None:
-        parts.append(f"Setting of the run: {result.tuning.chosen}; {result.tuning.why}.")
+    if result.verdict is not None:
+        parts.append(f"Classes: {result.verdict.reason}")
     return " ".join(parts)

@@ -1,9 +1,9 @@
-"""Several people's labels: how good each of them is, what they say together, and that against what is seen in a sample.
+"""Several people's labels: how good each of them is, what they say together, against what is known of a sample.
 
 posterior(c | x, labels) ~ p(c | x) * product over the labels l_a of x of T_a[c, l_a], T_a[c, l] = P(a says l | true c).
 
-With one annotator this is `decide.posterior`. T is estimated by EM (Dawid and Skene 1979) with the witness p in the
-place of their class frequencies; without a witness it is theirs, and gives the consensus the rounds begin with. Most
+With one annotator this is `decide.posterior`. T is estimated by EM (Dawid and Skene 1979) with p in the
+place of their class frequencies; without one it is theirs, and gives the consensus the rounds begin with. Most
 people give few labels, so T_a is held in two steps (ours): the common confusion of all, bent to the accuracy of this
 annotator, is mixed into the counts of each row, and the accuracy itself is held by the common one.
 
@@ -22,10 +22,7 @@ from labelmend.decide import (
     EM_PASSES,
     FLOOR,
     Posterior,
-    calibrated_sharpness,
-    speak_for_silent,
     transition_of,
-    weighted_product,
 )
 
 QUALITY_PRIOR = 10.0  # labels' worth of the common accuracy in the accuracy of everyone
@@ -53,38 +50,24 @@ class AnnotatedPosterior(Posterior):
 
 
 def annotated_posterior(
-    witness: Tensor, opinions: Opinions, given: Tensor, fixed: Tensor, n_passes: int = EM_PASSES
+    predicted: Tensor, opinions: Opinions, given: Tensor, fixed: Tensor, n_passes: int = EM_PASSES
 ) -> AnnotatedPosterior:
     """EM for every T_a and the posterior. `fixed` samples have the certain label `given`.
 
-    It begins with the witness alone, as `decide.posterior` does: begun with the labels, EM stays with them.
+    It begins with p alone, as `decide.posterior` does: begun with the labels, EM stays with them.
     """
-    named = torch.nn.functional.one_hot(witness.argmax(dim=1), witness.shape[1])
-    probabilities = _fix(named.to(witness.dtype), given, fixed)
+    named = torch.nn.functional.one_hot(predicted.argmax(dim=1), predicted.shape[1])
+    probabilities = _fix(named.to(predicted.dtype), given, fixed)
     for _ in range(n_passes):
         confusion = confusions(probabilities, opinions)
-        probabilities = _fix(weigh(witness, confusion, opinions), given, fixed)
+        probabilities = _fix(weigh(predicted, confusion, opinions), given, fixed)
     return _finish(probabilities, confusions(probabilities, opinions), opinions)
-
-
-def calibrated_annotated_posterior(
-    witness: Tensor, error: float, opinions: Opinions, given: Tensor, fixed: Tensor
-) -> AnnotatedPosterior:
-    """`decide.calibrated_posterior` with what everyone said in the place of one given label."""
-
-    def at(sharpness: float, n_passes: int) -> AnnotatedPosterior:
-        return annotated_posterior(weighted_product([witness], [sharpness]), opinions, given, fixed, n_passes)
-
-    sharpness = calibrated_sharpness(lambda tried: at(tried, EM_PASSES // 2), witness, error, given, fixed)
-    found = at(sharpness, EM_PASSES)
-    speak_for_silent(found, witness, error, given)
-    return found
 
 
 def consensus(opinions: Opinions, n_classes: int, given: Tensor, fixed: Tensor) -> Tensor:
     """(n, C) what the annotators say together when nothing is known of the samples; rows of zeros where nobody did.
 
-    The witness of everyone is how frequent the classes are, learned on the way.
+    p of everyone is how frequent the classes are, learned on the way.
     """
     n = len(given)
     flat = torch.ones(n, n_classes, dtype=torch.float64, device=given.device) / n_classes
@@ -134,23 +117,23 @@ def _odds(rate: Tensor) -> Tensor:
     return rate / (1 - rate)
 
 
-def _votes(witness: Tensor, opinions: Opinions) -> Tensor:
+def _votes(predicted: Tensor, opinions: Opinions) -> Tensor:
     """(n, C) shares of the labels of each sample; equal ones where there is none."""
-    n, n_classes = witness.shape
-    counts = torch.zeros(n * n_classes, dtype=witness.dtype, device=witness.device)
+    n, n_classes = predicted.shape
+    counts = torch.zeros(n * n_classes, dtype=predicted.dtype, device=predicted.device)
     counts.index_add_(
-        0, opinions.sample * n_classes + opinions.label, torch.ones_like(opinions.label, dtype=witness.dtype)
+        0, opinions.sample * n_classes + opinions.label, torch.ones_like(opinions.label, dtype=predicted.dtype)
     )
     counts = counts.view(n, n_classes)
     total = counts.sum(dim=1, keepdim=True)
     return torch.where(total > 0, counts / total.clamp(min=1), 1 / n_classes)
 
 
-def weigh(witness: Tensor, confusion: Tensor, opinions: Opinions) -> Tensor:
-    """posterior(c | x, labels) for known T_a. Where nobody spoke it is the witness."""
-    n_classes = witness.shape[1]
-    said = confusion.log().transpose(1, 2).reshape(-1, n_classes).to(witness.dtype)  # a row per annotator and label
-    logs = witness.clamp(min=FLOOR).log()
+def weigh(predicted: Tensor, confusion: Tensor, opinions: Opinions) -> Tensor:
+    """posterior(c | x, labels) for known T_a. Where nobody spoke it is p."""
+    n_classes = predicted.shape[1]
+    said = confusion.log().transpose(1, 2).reshape(-1, n_classes).to(predicted.dtype)  # a row per annotator and label
+    logs = predicted.clamp(min=FLOOR).log()
     cell = opinions.annotator * n_classes + opinions.label
     for part in _blocks(opinions, n_classes):
         logs.index_add_(0, opinions.sample[part], said[cell[part]])

@@ -1,9 +1,9 @@
 """A small audit on the way: errors planted before the run, watched, and taken out again at the end.
 
 The run sees a share of wrong labels more than there are. Its last step is done twice: with the planted labels, to see
-what became of them, and with the given ones, for the result: posterior(c | x, given) ~ p(c | x) T[c, given], T and the
-sharpness of p from the given labels alone. So no planted label is in the result, or in T or the noise rate. What nets
-and graphs learned, p, was learned beside the planted errors: labels may differ a little from those of a plain run.
+what became of them, and with the given ones, for the result: members, weights, T and noise rate from the given labels
+alone. So no planted label is in the result. What nets and graphs learned was learned beside the planted errors: labels
+may differ a little from those of a plain run.
 
 What the planted errors tell of all labels, with r the estimated share of wrong ones and D the share of changed ones
 among labels that were not planted:
@@ -17,10 +17,7 @@ among labels that were not planted:
 The last line by the confidence of the labels is the reliability curve; the temperature is the one at which the mean
 confidence is the share of labels that are right. It is fitted on ENOUGH planted errors or not at all.
 
-Without an audit the last step alone is audited (`calibrate_afterwards`), where nets judged samples whose label they had
-not seen: they cannot have learned an error planted after them either. It costs about a second and no label.
-
-Knows a problem and its posterior; does not know the rounds.
+Knows a problem and what was decided; does not know the rounds.
 """
 
 from __future__ import annotations
@@ -32,8 +29,8 @@ import torch
 from torch import Tensor
 
 from labelmend.data.samples import VectorSamples
-from labelmend.decide import Posterior
-from labelmend.errors import ConfigError, DataError
+from labelmend.decision.deciding import Decided
+from labelmend.errors import ConfigError
 from labelmend.graph.knn import normalize_rows
 from labelmend.state import Problem
 from labelmend.trust.audit_record import Audit, Bin, Share
@@ -42,7 +39,6 @@ from labelmend.trust.intervals import wilson
 from labelmend.trust.planting import looks_clean, neighbour_counts, plant_like_suspects, plantable, too_few_clean
 
 ENOUGH = 100  # planted errors from which a temperature is fitted: the share mended is then known to about 0.1
-AFTERWARDS, MOST_AFTERWARDS = 0.02, 1_000  # share of labels to plant errors in after a run, and how many at most
 ASKED = 4000  # samples whose neighbours are asked, or five times the errors wanted
 
 
@@ -84,43 +80,23 @@ def plan_audit(problem: Problem, share: float, seed: int) -> Plan:
     return Plan(replace(problem, given_labels=given), problem, rows, watched, share, agreement)
 
 
-def calibrate_afterwards(found: Posterior, problem: Problem, seed: int) -> tuple[Posterior, float | None]:
-    """`found` with a confidence that errors planted after the run bear out, and the temperature it took.
-
-    Both as they are, and None, where planted errors cannot tell.
-    """
-    if found.measured is None or problem.opinions is not None or not isinstance(problem.samples, VectorSamples):
-        return found, None
-    share = min(AFTERWARDS, MOST_AFTERWARDS / max(int((problem.given_labels >= 0).sum()), 1))
-    try:
-        plan = plan_audit(problem, share, seed)
-    except DataError:  # hardly a sample looks clean
-        return found, None
-    assert found.again is not None
-    calibrated, audit = finish_audit(plan, found.again(plan.problem.given_labels), found)
-    return calibrated, audit.temperature
-
-
 def noise_in_question(noise_rate: float, problem: Problem) -> float:
     """The noise rate among labels that are not trusted; these have none."""
     labelled = problem.given_labels >= 0
     return noise_rate * int(labelled.sum()) / max(int((labelled & ~problem.trusted).sum()), 1)
 
 
-def finish_audit(plan: Plan, found: Posterior, restored: Posterior | None = None) -> tuple[Posterior, Audit]:
-    """The posterior with the given labels back in place, calibrated; and what the planted ones showed.
+def finish_audit(plan: Plan, found: Decided, restored: Decided) -> tuple[Decided, Audit]:
+    """What was decided with the given labels back in place, calibrated; and what the planted errors showed.
 
-    `found` is the posterior with the planted errors, `restored` the one without, if it is known.
+    `found` was decided with the planted errors, `restored` without.
     """
     given, trusted = plan.original.given_labels, plan.original.trusted
-    if restored is None:
-        assert found.again is not None
-        restored = found.again(given)
     seen = _Seen.of(plan, found, restored)
     temperature = None
     if len(plan.rows) >= ENOUGH:
-        answers = restored.probabilities[(given >= 0) & ~trusted]
-        temperature = temperature_for(answers, answers.argmax(dim=1), seen.right)
+        asked = (given >= 0) & ~trusted
+        temperature = temperature_for(restored.probabilities[asked], restored.labels[asked], seen.right)
     before, after = seen.curve(1.0), seen.curve(temperature or 1.0)
     audit = Audit(
         share=plan.share,
@@ -152,17 +128,17 @@ class _Seen:
     reached: float  # 1 - e: for how many errors of the data a mended one stands
 
     @classmethod
-    def of(cls, plan: Plan, found: Posterior, restored: Posterior) -> _Seen:
+    def of(cls, plan: Plan, found: Decided, restored: Decided) -> _Seen:
         given, errors = plan.original.given_labels, plan.problem.given_labels
         rest = (given >= 0) & ~plan.original.trusted & (given == errors)
         planted, others = found.probabilities[plan.rows], restored.probabilities[rest]
-        labels, noise_rate = planted.argmax(dim=1), noise_in_question(restored.noise_rate, plan.original)
+        labels, noise_rate = found.labels[plan.rows], noise_in_question(restored.noise_rate, plan.original)
         return cls(
             planted,
             labels == errors[plan.rows],
             labels == given[plan.rows],
             others,
-            others.argmax(dim=1) != given[rest],
+            restored.labels[rest] != given[rest],
             noise_rate,
             min(1.0, plan.agreement / max(1 - noise_rate, 0.01)),
         )

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.decide import KEPT, Decision, Posterior
+from labelmend.decide import KEPT, Decision
+from labelmend.decision.deciding import Decided
 from labelmend.state import Problem, RoundState
 from labelmend.trust.profile import NoiseProfile, noise_profile
 from labelmend.trust.reasons import held_share, hold, misfit, outliers, reason_codes
-from labelmend.trust.testimony import gather
+from labelmend.trust.run_outputs import gather
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,17 @@ class Conclusions:
 
 
 def conclude(
-    state: RoundState, problem: Problem, found: Posterior, decision: Decision, outlier_share: float, seed: int
+    state: RoundState, problem: Problem, found: Decided, decision: Decision, outlier_share: float, seed: int
 ) -> Conclusions:
     """The profile is that of the labels before outliers were held back: where they go astray is not known."""
     problem = replace(problem, given_labels=problem.labels_in_use)
-    told = gather(state, problem, found, decision, KEPT)
-    scores = misfit(told)
-    foreign = outliers(told, scores, held_share(outlier_share, found.noise_rate))
+    outputs = gather(state, problem, found, decision, KEPT)
+    names = list(range(outputs.n_classes))
+    scores = misfit(outputs)
+    foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate))
     return Conclusions(
         hold(decision, found.probabilities, problem.given_labels, foreign),
-        reason_codes(told, foreign),
+        reason_codes(outputs, foreign),
         scores.astype(np.float32),
-        noise_profile(told, list(range(told.n_classes)), np.random.default_rng(seed)),
+        noise_profile(outputs, names, np.random.default_rng(seed), found.noise_rate, found.interval),
     )

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.trust.testimony import Codes, Floats, Testimony
+from labelmend.trust.run_outputs import Codes, Floats, RunOutputs
 
 KINDS = ("random", "confusing", "patch")
-FEWEST = 20  # suspects below which their kind cannot be told
+FEWEST = 20  # suspects below which their kind cannot be outputs
 PLANTINGS = 5  # of each kind, to smooth the shapes
 CONCENTRATED = (0.05, 0.25)  # shares of the neighbours: none, some, many
 N_CELLS = 18
@@ -45,33 +45,33 @@ class KindShares:
 class _Ground:
     """The data set as errors are planted into it."""
 
-    told: Testimony
+    outputs: RunOutputs
     free: Codes  # samples that may carry a planted error
     second: Codes  # (n,) the class the net holds second
     by_margin: Codes  # `free`, those the net is least sure of first
     unsure: NDArray[np.bool_]  # (n,) below the median margin of the graphs
 
 
-def suspects(told: Testimony) -> Codes:
+def suspects(outputs: RunOutputs) -> Codes:
     """Labelled samples whose given label the run holds wrong."""
-    return np.flatnonzero((told.given >= 0) & (told.given != told.decided) & ~told.fixed)
+    return np.flatnonzero((outputs.given >= 0) & (outputs.given != outputs.decided) & ~outputs.fixed)
 
 
-def noise_kinds(told: Testimony, rng: np.random.Generator) -> KindShares | None:
+def noise_kinds(outputs: RunOutputs, rng: np.random.Generator) -> KindShares | None:
     """None where there are too few suspects to tell."""
-    found = suspects(told)
-    if len(found) < FEWEST or told.n_classes < 2:
+    found = suspects(outputs)
+    if len(found) < FEWEST or outputs.n_classes < 2:
         return None
-    ground = _ground(told)
-    histogram = np.bincount(_cells(ground, found, told.given), minlength=N_CELLS)
+    ground = _ground(outputs)
+    histogram = np.bincount(_cells(ground, found, outputs.given), minlength=N_CELLS)
     shapes, seen = np.ones((len(KINDS), N_CELLS)) / 2, np.zeros(len(KINDS))
     for kind, plant in enumerate((_plant_random, _plant_confusing, _plant_patch)):
         for _ in range(PLANTINGS):
             labels = plant(ground, len(found), rng)
-            planted = np.flatnonzero(labels != told.decided)
-            visible = planted[would_find(told, planted, labels[planted])]
+            planted = np.flatnonzero(labels != outputs.decided)
+            visible = planted[would_find(outputs, planted, labels[planted])]
             seen[kind] += len(visible) / max(len(planted), 1) / PLANTINGS
-            labels[np.setdiff1d(planted, visible)] = told.decided[np.setdiff1d(planted, visible)]
+            labels[np.setdiff1d(planted, visible)] = outputs.decided[np.setdiff1d(planted, visible)]
             shapes[kind] += np.bincount(_cells(ground, visible, labels), minlength=N_CELLS)
     weights = mixture_weights(histogram, shapes / shapes.sum(axis=1, keepdims=True))
     errors = weights / np.maximum(seen, LEAST_SEEN)
@@ -88,34 +88,34 @@ def mixture_weights(histogram: NDArray[np.integer], shapes: Floats) -> Floats:
     return np.asarray(weights)
 
 
-def would_find(told: Testimony, rows: Codes, labels: Codes) -> NDArray[np.bool_]:
+def would_find(outputs: RunOutputs, rows: Codes, labels: Codes) -> NDArray[np.bool_]:
     """Whether the run would hold these labels wrong if they were the given ones of these samples."""
-    posterior = told.witness(rows) * told.transition.T[labels]
+    posterior = outputs.predicted[rows] * outputs.transition.T[labels]
     return np.asarray(posterior.argmax(axis=1) != labels)
 
 
-def _ground(told: Testimony) -> _Ground:
-    n = np.arange(len(told.given))
-    others = told.net()
-    own = others[n, told.decided].copy()
-    others[n, told.decided] = -1.0
-    free = np.flatnonzero((told.given >= 0) & ~told.fixed)
+def _ground(outputs: RunOutputs) -> _Ground:
+    n = np.arange(len(outputs.given))
+    others = outputs.net()
+    own = others[n, outputs.decided].copy()
+    others[n, outputs.decided] = -1.0
+    free = np.flatnonzero((outputs.given >= 0) & ~outputs.fixed)
     margin = own - others.max(axis=1)
-    rivals = told.graphs.copy()
-    rivals[n, told.decided] = -1.0
-    graph_margin = told.graphs[n, told.decided] - rivals.max(axis=1)
+    rivals = outputs.graphs.copy()
+    rivals[n, outputs.decided] = -1.0
+    graph_margin = outputs.graphs[n, outputs.decided] - rivals.max(axis=1)
     by_margin = free[np.argsort(margin[free], kind="stable")]
-    return _Ground(told, free, others.argmax(axis=1), by_margin, graph_margin < np.median(graph_margin[free]))
+    return _Ground(outputs, free, others.argmax(axis=1), by_margin, graph_margin < np.median(graph_margin[free]))
 
 
 def _cells(ground: _Ground, rows: Codes, labels: Codes) -> Codes:
     """The cell of each sample of `rows`, were `labels` the given ones."""
-    told = ground.told
-    pair = np.where(labels == told.decided, -1, labels * told.n_classes + told.decided)
+    outputs = ground.outputs
+    pair = np.where(labels == outputs.decided, -1, labels * outputs.n_classes + outputs.decided)
     pair[labels < 0] = -1
-    concentration = (pair[told.neighbors[rows]] == pair[rows, None]).mean(axis=1)
-    shares, at = told.graphs[rows].copy(), np.arange(len(rows))
-    shares[at, told.decided[rows]] = -1.0
+    concentration = (pair[outputs.neighbors[rows]] == pair[rows, None]).mean(axis=1)
+    shares, at = outputs.graphs[rows].copy(), np.arange(len(rows))
+    shares[at, outputs.decided[rows]] = -1.0
     rank = (shares > shares[at, labels[rows]][:, None]).sum(axis=1)
     place = np.digitize(concentration, CONCENTRATED) * 3 + np.minimum(rank, 2)
     return np.asarray(place * 2 + ground.unsure[rows])
@@ -123,16 +123,16 @@ def _cells(ground: _Ground, rows: Codes, labels: Codes) -> Codes:
 
 def _plant_random(ground: _Ground, count: int, rng: np.random.Generator) -> Codes:
     """Any sample, any other class."""
-    told = ground.told
-    labels = told.decided.copy()
+    outputs = ground.outputs
+    labels = outputs.decided.copy()
     chosen = rng.choice(ground.free, size=count, replace=False)
-    labels[chosen] = (labels[chosen] + rng.integers(1, told.n_classes, size=count)) % told.n_classes
+    labels[chosen] = (labels[chosen] + rng.integers(1, outputs.n_classes, size=count)) % outputs.n_classes
     return labels
 
 
 def _plant_confusing(ground: _Ground, count: int, rng: np.random.Generator) -> Codes:
     """Half of the samples the net is least sure of get the class it holds second; the graphs did not choose them."""
-    labels = ground.told.decided.copy()
+    labels = ground.outputs.decided.copy()
     chosen = rng.choice(ground.by_margin[: 2 * count], size=count, replace=False)
     labels[chosen] = ground.second[chosen]
     return labels
@@ -140,16 +140,16 @@ def _plant_confusing(ground: _Ground, count: int, rng: np.random.Generator) -> C
 
 def _plant_patch(ground: _Ground, count: int, rng: np.random.Generator) -> Codes:
     """A sample and its nearest ones of the same class get the class the net holds second for it."""
-    told = ground.told
-    labels = told.decided.copy()
+    outputs = ground.outputs
+    labels = outputs.decided.copy()
     untouched = np.zeros(len(labels), dtype=bool)
     untouched[ground.free] = True
     planted = 0
     for middle in rng.permutation(ground.free):
         if planted >= count:
             break
-        members = np.append(told.neighbors[middle], middle)
-        members = members[untouched[members] & (told.decided[members] == told.decided[middle])]
+        members = np.append(outputs.neighbors[middle], middle)
+        members = members[untouched[members] & (outputs.decided[members] == outputs.decided[middle])]
         labels[members] = ground.second[middle]
         untouched[members] = False
         planted += len(members)

@@ -1,11 +1,10 @@
 """The noise profile: how many labels are wrong, which, and of what kind. `result.profile`, profile.json.
 
-Every figure comes with a 95 % interval. What it covers: the finite number of samples; how far the witnesses may be
-trusted, by taking them half as sharp and twice as sharp as the run did and learning P(given | true) anew each time;
-and, in the noise rate, errors the run cannot see: as many as go unseen among errors planted here (`kinds.py`), or
-twice that, since real errors also mislead the witnesses. What it does not cover: errors no witness contradicts, such
-as a class whose boundary every annotator draws in the wrong place, and samples that belong to no class. How often it
-holds the true rate is measured in docs/experiments.md.
+Every figure comes with a 90 % interval. That of the noise rate is the pool's, which holds what the given labels leave
+open about errors that are scattered; where no pool decided, it covers the number of samples and errors that go unseen,
+as many as among errors planted here (`kinds.py`), or twice that. What no interval covers: errors that sit together
+where nothing supports the ensemble, a class whose boundary every annotator draws in the wrong place, and samples that
+belong to no class. How often it holds the true rate is measured in docs/experiments.md.
 
 Knows arrays; how it is said in words is `profile_words.py`.
 """
@@ -17,18 +16,14 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-import torch
 
-from labelmend.decide import posterior, weighted_product
 from labelmend.trust.kinds import KINDS, KindShares, noise_kinds, suspects
-from labelmend.trust.testimony import Codes, Floats, Testimony
+from labelmend.trust.run_outputs import Codes, Floats, RunOutputs
 
-SHARPNESS = (0.5, 1.0, 2.0)  # of the witnesses, as multiples of the run's own
-CONFIDENCE = 0.95
+CONFIDENCE = 0.90
 UNSEEN = 2.0  # times as many errors go unseen as planted ones do, at most
 PAIRS = 20  # that are listed
 CLEAN = 0.01  # noise rate whose upper end is below: nothing to speak of
-EM_PASSES = 10
 
 
 @dataclass(frozen=True)
@@ -104,25 +99,27 @@ def profile_from(plain: dict[str, Any], low: Floats, high: Floats) -> NoiseProfi
     return NoiseProfile(rate=rate, classes=classes, pairs=pairs, transition_low=low, transition_high=high, **known)
 
 
-def noise_profile(told: Testimony, names: list[Any], rng: np.random.Generator) -> NoiseProfile:
-    """`names` are the classes as plain values."""
-    rows = np.flatnonzero((told.given >= 0) & ~told.fixed)
-    readings = [_reading(told, rows, sharpness) for sharpness in SHARPNESS]
-    usual = readings[SHARPNESS.index(1.0)]
-    found = suspects(told)
-    kinds = noise_kinds(told, rng)
-    cells = np.stack([_beta(reading, reading.sum(axis=0, keepdims=True)) for reading in readings])
-    lows, highs = cells[:, 0].min(axis=0), cells[:, 1].max(axis=0)
-    across = np.stack([_beta(reading, reading.sum(axis=1, keepdims=True)) for reading in readings])
-    rate = _rate(readings, len(found), len(rows), kinds)
-    clean = rate.high < CLEAN
-    named = None if kinds is None or clean else kinds
+def noise_profile(
+    outputs: RunOutputs,
+    names: list[Any],
+    rng: np.random.Generator,
+    rate: float,
+    interval: tuple[float, float] | None = None,
+) -> NoiseProfile:
+    """`names` are the classes as plain values; `rate` and its interval as the run found them, None: from counts."""
+    rows = np.flatnonzero((outputs.given >= 0) & ~outputs.fixed)
+    counts = _expected_counts(outputs, rows)
+    found = suspects(outputs)
+    kinds = noise_kinds(outputs, rng)
+    lows, highs = _beta(counts, counts.sum(axis=0, keepdims=True))
+    estimate = _rate(counts, len(found), len(rows), kinds) if interval is None else _ordered(rate, *interval)
+    named = None if kinds is None or estimate.high < CLEAN else kinds
     return NoiseProfile(
         labelled=len(rows),
         suspects=len(found),
-        rate=rate,
-        classes=_classes(usual, readings, names),
-        pairs=_pairs(usual, across, names),
+        rate=estimate,
+        classes=_classes(counts, names),
+        pairs=_pairs(counts, names),
         kinds=None if named is None else dict(zip(KINDS, named.shares, strict=True)),
         seen=None if named is None else dict(zip(KINDS, named.seen, strict=True)),
         transition_low=lows.T,
@@ -130,17 +127,11 @@ def noise_profile(told: Testimony, names: list[Any], rng: np.random.Generator) -
     )
 
 
-def _reading(told: Testimony, rows: Codes, sharpness: float) -> Floats:
-    """Expected number of labels by (given, true) class, the witnesses taken so sharp."""
-    given = told.given[rows]
-    if sharpness == 1.0:
-        shares = told.posterior[rows]
-    else:
-        witness = weighted_product([torch.from_numpy(told.witness(rows).astype(np.float32))], [sharpness])
-        fixed = torch.zeros(len(rows), dtype=torch.bool)
-        shares = posterior(witness, torch.from_numpy(given), fixed, EM_PASSES).probabilities.numpy()
-    counts = np.zeros((told.n_classes, told.n_classes))
-    for code in range(told.n_classes):
+def _expected_counts(outputs: RunOutputs, rows: Codes) -> Floats:
+    """Expected number of labels by (given, true) class."""
+    given, shares = outputs.given[rows], outputs.posterior[rows]
+    counts = np.zeros((outputs.n_classes, outputs.n_classes))
+    for code in range(outputs.n_classes):
         counts[code] = shares[given == code].sum(axis=0, dtype=np.float64)
     return counts
 
@@ -153,41 +144,35 @@ def _beta(counts: Floats, totals: Floats) -> Floats:
     return np.stack([low, scipy.special.betaincinv(a, b, 1 - tail)])
 
 
-def _rate(readings: list[Floats], n_suspects: int, n: int, kinds: KindShares | None) -> Estimate:
-    """The widest of: every reading, and the suspects with those like them that go unseen."""
-    wrong = [float(reading.sum() - np.trace(reading)) for reading in readings]
+def _rate(counts: Floats, n_suspects: int, n: int, kinds: KindShares | None) -> Estimate:
+    """The wider of: the expected errors, and the suspects with those like them that go unseen."""
     if n == 0:
         return Estimate(0.0, 0.0, 1.0)
-    counts = list(wrong)
+    wrong = [float(counts.sum() - np.trace(counts))]
     if kinds is not None:
-        counts += [n_suspects * (1 + times * (kinds.hidden - 1)) for times in (1.0, UNSEEN)]
-    ends = _beta(np.minimum(np.array(counts), n), np.array([n]))
-    value = wrong[SHARPNESS.index(1.0)] / n
-    return Estimate(value, min(float(ends[0].min()), value), max(float(ends[1].max()), value))
+        wrong += [n_suspects * (1 + times * (kinds.hidden - 1)) for times in (1.0, UNSEEN)]
+    ends = _beta(np.minimum(np.array(wrong), n), np.array([n]))
+    return _ordered(wrong[0] / n, float(ends[0].min()), float(ends[1].max()))
 
 
-def _classes(usual: Floats, readings: list[Floats], names: list[Any]) -> tuple[ClassRate, ...]:
-    def wrong(reading: Floats) -> Floats:
-        return np.asarray(reading.sum(axis=1) - reading.diagonal())
-
-    sizes = usual.sum(axis=1)
-    ends = np.stack([_beta(wrong(reading), sizes) for reading in readings])
-    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
-    share = np.divide(wrong(usual), sizes, out=np.zeros(len(names)), where=sizes > 0)
-    order = np.argsort(-wrong(usual), kind="stable")
+def _classes(counts: Floats, names: list[Any]) -> tuple[ClassRate, ...]:
+    wrong, sizes = counts.sum(axis=1) - counts.diagonal(), counts.sum(axis=1)
+    low, high = _beta(wrong, sizes)
+    share = np.divide(wrong, sizes, out=np.zeros(len(names)), where=sizes > 0)
+    order = np.argsort(-wrong, kind="stable")
     return tuple(
         ClassRate(names[c], round(sizes[c]), _ordered(share[c], low[c], high[c])) for c in order.tolist() if sizes[c]
     )
 
 
-def _pairs(usual: Floats, ends: Floats, names: list[Any]) -> tuple[PairCount, ...]:
-    counts = usual - np.diag(usual.diagonal())
-    sizes, low, high = usual.sum(axis=1), ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
-    order = np.argsort(-counts, axis=None, kind="stable")[:PAIRS]
+def _pairs(counts: Floats, names: list[Any]) -> tuple[PairCount, ...]:
+    off, sizes = counts - np.diag(counts.diagonal()), counts.sum(axis=1)
+    low, high = _beta(counts, counts.sum(axis=1, keepdims=True))
+    order = np.argsort(-off, axis=None, kind="stable")[:PAIRS]
     found = []
-    for given, true in zip(*np.unravel_index(order, counts.shape), strict=True):
-        if counts[given, true] >= 1:
-            size, count = sizes[given], float(counts[given, true])
+    for given, true in zip(*np.unravel_index(order, off.shape), strict=True):
+        if off[given, true] >= 1:
+            size, count = sizes[given], float(off[given, true])
             estimate = _ordered(count, low[given, true] * size, high[given, true] * size)
             found.append(PairCount(names[given], names[true], estimate))
     return tuple(found)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelmend.decide import REVIEW, Decision
-from labelmend.trust.testimony import TINY, Floats, Testimony
+from labelmend.trust.run_outputs import TINY, Floats, RunOutputs
 
 ANOTHER, TWO, NONE = "fits another class", "fits two classes", "fits no class"
 REASONS = ("", ANOTHER, TWO, NONE)  # a code is a position here
@@ -35,10 +35,12 @@ FEWEST = 10  # clean-looking samples by which a class has a usual length of its 
 SECOND, BOTH = 0.25, 0.8  # least share of the second class, and of the two together, of a sample that fits two
 
 
-def misfit(told: Testimony) -> Floats:
+def misfit(outputs: RunOutputs) -> Floats:
     """(n,) how badly each sample fits the classes; 0 is the mean."""
-    two = np.partition(told.graphs, -min(2, told.n_classes), axis=1)[:, -2:].sum(axis=1).round(5)  # less is rounding
-    signs = (SHORT, _against_class(-told.length, told)), (SCATTERED, 1 - two), (UNSURE, 1 - told.confidence)
+    two = (
+        np.partition(outputs.graphs, -min(2, outputs.n_classes), axis=1)[:, -2:].sum(axis=1).round(5)
+    )  # less is rounding
+    signs = (SHORT, _against_class(-outputs.length, outputs)), (SCATTERED, 1 - two), (UNSURE, 1 - outputs.confidence)
     return np.asarray(sum(weight * (_rarity(sign) - 1) for weight, sign in signs))
 
 
@@ -54,15 +56,15 @@ def held_share(share: float, noise_rate: float) -> float:
     return float(share * np.interp(noise_rate, [SOME_WRONG, MANY_WRONG], [1.0, 0.0]))
 
 
-def _against_class(raw: Floats, told: Testimony) -> Floats:
+def _against_class(raw: Floats, outputs: RunOutputs) -> Floats:
     """How far above the clean-looking samples of its decided class each one is, in quartiles; or above all of them."""
-    clean = told.kept & (told.confidence > LOOKS_CLEAN)
+    clean = outputs.kept & (outputs.confidence > LOOKS_CLEAN)
     clean = clean if clean.sum() >= FEWEST else np.ones(len(raw), dtype=bool)
     out = _quartiles_above(raw, raw[clean])
-    for code in range(told.n_classes):
-        own = clean & (told.decided == code)
+    for code in range(outputs.n_classes):
+        own = clean & (outputs.decided == code)
         if own.sum() >= FEWEST:
-            members = told.decided == code
+            members = outputs.decided == code
             out[members] = _quartiles_above(raw[members], raw[own])
     return out
 
@@ -76,17 +78,17 @@ def least_fitting(scores: Floats, fixed: NDArray[np.bool_], share: float) -> NDA
     return out
 
 
-def outliers(told: Testimony, scores: Floats, share: float) -> NDArray[np.bool_]:
+def outliers(outputs: RunOutputs, scores: Floats, share: float) -> NDArray[np.bool_]:
     """Least fitting samples whose label would change, or that lie far outside what is usual."""
-    changes = (told.given >= 0) & (told.given != told.decided)
-    return np.asarray(least_fitting(scores, told.fixed, share) & (changes | (scores > FAR)))
+    changes = (outputs.given >= 0) & (outputs.given != outputs.decided)
+    return np.asarray(least_fitting(scores, outputs.fixed, share) & (changes | (scores > FAR)))
 
 
-def reason_codes(told: Testimony, foreign: NDArray[np.bool_]) -> NDArray[np.int8]:
+def reason_codes(outputs: RunOutputs, foreign: NDArray[np.bool_]) -> NDArray[np.int8]:
     """(n,) positions in REASONS; `foreign` samples fit no class."""
-    codes = np.where((told.given >= 0) & (told.given != told.decided), REASONS.index(ANOTHER), 0)
-    codes[_between_two(told)] = REASONS.index(TWO)
-    codes[told.fixed] = 0
+    codes = np.where((outputs.given >= 0) & (outputs.given != outputs.decided), REASONS.index(ANOTHER), 0)
+    codes[_between_two(outputs)] = REASONS.index(TWO)
+    codes[outputs.fixed] = 0
     codes[foreign] = REASONS.index(NONE)
     return codes.astype(np.int8)
 
@@ -105,13 +107,13 @@ def hold(decision: Decision, probabilities: Tensor, given: Tensor, foreign: NDAr
     )
 
 
-def _between_two(told: Testimony) -> NDArray[np.bool_]:
+def _between_two(outputs: RunOutputs) -> NDArray[np.bool_]:
     """Graphs and net together divide a sample between two classes, of which the given label, if any, is one."""
-    together = np.sqrt(np.maximum(told.graphs * told.net(), TINY))
+    together = np.sqrt(np.maximum(outputs.graphs * outputs.net(), TINY))
     together /= together.sum(axis=1, keepdims=True)
-    two = np.argpartition(-together, min(1, told.n_classes - 1), axis=1)[:, :2]
+    two = np.argpartition(-together, min(1, outputs.n_classes - 1), axis=1)[:, :2]
     shares = np.take_along_axis(together, two, axis=1)
-    named = (two == told.given[:, None]).any(axis=1) | (told.given < 0)
+    named = (two == outputs.given[:, None]).any(axis=1) | (outputs.given < 0)
     return np.asarray((shares.min(axis=1) >= SECOND) & (shares.sum(axis=1) >= BOTH) & named)
 
 

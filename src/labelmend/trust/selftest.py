@@ -30,9 +30,8 @@ from labelmend import api
 from labelmend.config import make_config
 from labelmend.data.samples import VectorSamples
 from labelmend.decide import KEPT
-from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, LabelmendWarning, MissingExtraError
-from labelmend.loop import Progress, run
+from labelmend.loop import Progress
 from labelmend.model import NetFactory
 from labelmend.repeat import call_text
 from labelmend.result import Correction
@@ -156,7 +155,7 @@ def run_selftest(task: api.Task, assemble: Assemble, order: Order, progress: Pro
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)  # they are in the notes of the plain run
         tell("plain run: what looks clean")
-        plain = api.solve(task.problem, task.make_net, task.config)
+        plain = api.solve(task)
         result = assemble(plain, time.perf_counter() - began)
         trial = _Trial.of(task, plain)
         methods, notes = _methods()
@@ -190,8 +189,7 @@ class _Trial:
         given, trusted = problem.given_labels.cpu().numpy(), problem.trusted.cpu().numpy()
         kept = (plain.conclusions.decision.status == KEPT).cpu().numpy()
         may_change = plantable(given, trusted, kept, problem.n_classes)
-        assert plain.posterior.witness is not None
-        return cls(task, problem.samples.rows.cpu().numpy(), given, may_change, plain.posterior.witness.cpu().numpy())
+        return cls(task, problem.samples.rows.cpu().numpy(), given, may_change, plain.decided.predicted.cpu().numpy())
 
     def plant(self, kind: str, share: float, rng: np.random.Generator) -> Planted:
         return plant(kind, self.given, self.may_change, share, self.features, self.probabilities, rng)
@@ -199,11 +197,10 @@ class _Trial:
     def labels_by(self, method: str, planted: Planted, turn: int) -> NDArray[np.int64]:
         config = replace(self.task.config, seed=self.task.config.seed + turn)
         if method == "labelmend":
-            device = self.task.problem.samples.device
-            problem = replace(self.task.problem, given_labels=torch.from_numpy(planted.labels).to(device))
-            with api.seeded(config.seed, device), fast_arithmetic(device):
-                done = run(problem, self.task.make_net, config, LocalEngine(), lambda *_: None, lambda _: None)
-            return done[2].labels.cpu().numpy()
+            given = torch.from_numpy(planted.labels).to(self.task.problem.samples.device)
+            problem = replace(self.task.problem, given_labels=given)
+            done = api.solve(replace(self.task, problem=problem, config=config))
+            return done.conclusions.decision.labels.cpu().numpy()
         known = np.flatnonzero(planted.labels >= 0)  # neighbours have no notion of a missing label
         answer = rivals.METHODS[method](self.features[known], planted.labels[known], config.graph_k or 10, config.seed)
         labels = planted.labels.copy()

@@ -16,11 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from labelmend.api import Task, seeded
+from labelmend.api import Task, final_decision, seeded
 from labelmend.benchmarks.runner import Say
 from labelmend.benchmarks.scores import Figures, score, score_review
 from labelmend.data.samples import Samples
 from labelmend.decide import STATUS_NAMES
+from labelmend.decision.deciding import decider
 from labelmend.embed import embed
 from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.loop import run
@@ -126,12 +127,12 @@ def mend(
     _load_optimizer(device)
     began = time.perf_counter()
     with seeded(config.seed, device), fast_arithmetic(device):
-        state, posterior, decision = run(
-            problem, task.make_net, config, LocalEngine(), observer.after_round, lambda _: None
-        )
+        state = run(problem, task.make_net, config, LocalEngine(), observer.after_round, lambda _: None)
+        found = decider(state, problem, task.inputs, task.make_net, config)(problem)
+        decision = final_decision(found, state, problem, config)
     labels = decision.labels.cpu().numpy()  # waits for the GPU
     seconds = time.perf_counter() - began - observer.seconds
-    figures = {**label_figures(task, truth, labels), **observer.figures(), "noise_rate": posterior.noise_rate}
+    figures = {**label_figures(task, truth, labels), **observer.figures(), "noise_rate": found.noise_rate}
     if truth.true_labels is not None:
         in_review = decision.status.cpu().numpy() == STATUS_NAMES.index("review")
         figures |= score_review(truth.true_labels, labels, in_review)

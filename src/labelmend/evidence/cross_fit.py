@@ -1,4 +1,4 @@
-"""A witness for large data: nets not trained on the label of the sample they judge.
+"""Evidence for large data: nets not trained on the label of the sample they judge.
 
 The samples are dealt into folds; the net of a fold learns the decided labels of all other folds and speaks only about
 its own. Folds are random, not made of packages: dealt by packages the nets lost 2 points on CIFAR-10 features.

@@ -1,6 +1,6 @@
 """What a run knows about every sample at its end, gathered once for the noise profile and the reasons.
 
-Knows the nets, graphs and the posterior of a run, and turns them into arrays; does not know what they are used for.
+Knows the nets, graphs and decided labels of a run, and turns them into arrays; does not know what they are used for.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from labelmend.decide import Decision, Posterior, as_distribution
+from labelmend.decide import Decision, as_distribution
+from labelmend.decision.deciding import Decided
 from labelmend.embed import embed
 from labelmend.state import Problem, RoundState
 
 Floats = NDArray[np.floating]
 Codes = NDArray[np.int64]
-TINY = 1e-12
+TINY = 1e-12  # nothing is impossible
 
 
 @dataclass(frozen=True)
-class Testimony:
+class RunOutputs:
     """Arrays run along the samples; C classes."""
 
     given: Codes  # -1: no label
@@ -33,7 +34,8 @@ class Testimony:
     graphs: Floats  # (n, C) what the graphs say without the sample's own label
     logits: Floats  # (n, C) of the deployed net, centred: rows sum to zero
     length: Floats  # (n,) of the features of the deployed net
-    posterior: Floats  # (n, C) by which the noise was measured
+    predicted: Floats  # (n, C) p(c | x) as the decision used it: the given label is not in it
+    posterior: Floats  # (n, C) of the true class, the given label heard
     transition: Floats  # (C, C) P(given | true)
     neighbors: Codes  # (n, k) nearest samples on a graph of the last round
 
@@ -46,20 +48,12 @@ class Testimony:
         shares = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def witness(self, rows: Codes) -> Floats:
-        """p(c | x) as the decision used it: the posterior with the likelihood of the given label taken out again."""
-        labelled = (self.given[rows] >= 0) & ~self.fixed[rows]
-        likelihood = np.where(labelled[:, None], self.transition.T[np.maximum(self.given[rows], 0)], 1.0)
-        shares = self.posterior[rows] / np.maximum(likelihood, TINY)
-        return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), TINY))
 
-
-def gather(state: RoundState, problem: Problem, found: Posterior, decision: Decision, kept: int) -> Testimony:
+def gather(state: RoundState, problem: Problem, found: Decided, decision: Decision, kept: int) -> RunOutputs:
     """`kept` is the status that says so."""
     assert state.neighbors is not None
-    measured = found.measured or found
     features, logits = embed(state.deployed_net, problem.samples)
-    return Testimony(
+    return RunOutputs(
         given=_numpy(problem.given_labels),
         decided=_numpy(decision.labels),
         confidence=_numpy(decision.confidence),
@@ -68,8 +62,9 @@ def gather(state: RoundState, problem: Problem, found: Posterior, decision: Deci
         graphs=_numpy(as_distribution(state.held_out)),
         logits=_numpy(logits - logits.mean(dim=1, keepdim=True)),
         length=_numpy(features.float().norm(dim=1)),
-        posterior=_numpy(measured.probabilities),
-        transition=_numpy(measured.transition),
+        predicted=_numpy(found.predicted),
+        posterior=_numpy(found.probabilities),
+        transition=_numpy(found.transition),
         neighbors=_numpy(state.neighbors),
     )
 

@@ -1,0 +1,80 @@
+"""What the pool is fitted on: the features of all rows, prepared once, and what else is known without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labelmend.evidence.copies import Groups, groups_of_copies
+from labelmend.evidence.members import NEIGHBOURS, Ground, Scores, class_shares, member_scores
+from labelmend.evidence.preparation import Preparation, dense, fit_preparation
+from labelmend.graph.knn import cell_neighbors, make_cells, normalize_rows
+
+Codes = NDArray[np.int64]
+EXACT_ROWS = 12_000  # above, neighbours are searched in nearby cells only
+CELLS_SEARCHED = 8
+AMONG_COPIES = 3 * NEIGHBOURS  # neighbours asked for where some of them may be copies
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Rows in the order of the samples."""
+
+    raw: NDArray[np.float32]  # as they came; of a wide sparse matrix its projection
+    preparation: Preparation
+    seed: int
+    given_scores: Mapping[str, Scores] = field(default_factory=dict)  # of the user's own models
+    odd: Mapping[str, list[str]] = field(default_factory=dict)  # columns that a person should know of
+    named: NDArray[np.bool_] | None = None  # classes for which such a model has a column
+
+    @classmethod
+    def of(cls, matrix: Any, projection: NDArray[np.float32] | None, seed: int) -> Inputs:
+        raw = np.asarray(dense(matrix if projection is None else matrix @ projection), dtype=np.float32)
+        return cls(raw, fit_preparation(raw), seed)
+
+    @cached_property
+    def prepared(self) -> NDArray[np.float64]:
+        return self.preparation(self.raw)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return groups_of_copies(self.raw)
+
+    @cached_property
+    def neighbours(self) -> Codes:
+        """Nearest rows among the prepared ones, the row itself not among them."""
+        wanted = NEIGHBOURS if int(self.groups.max()) + 1 == len(self.raw) else AMONG_COPIES
+        wanted = min(wanted, len(self.raw) - 1)
+        if len(self.raw) <= EXACT_ROWS:
+            from sklearn.neighbors import NearestNeighbors
+
+            search = NearestNeighbors(n_neighbors=wanted).fit(self.prepared)
+            return np.asarray(search.kneighbors(return_distance=False))
+        rows = normalize_rows(torch.from_numpy(self.prepared.astype(np.float32)))
+        cells = make_cells(rows, CELLS_SEARCHED, torch.Generator().manual_seed(self.seed))
+        return np.asarray(cell_neighbors(rows, cells, wanted).indices.numpy())
+
+    def scores(self, given: Codes, n_classes: int) -> dict[str, Scores]:
+        """name -> (n, C) of every member that learned the given labels, and of the user's own models."""
+        ground = Ground(
+            self.raw,
+            self.prepared,
+            given,
+            n_classes,
+            self.groups,
+            self.neighbours,
+            self.seed,
+            class_shares(given, n_classes),
+        )
+        return {**member_scores(ground), **self.given_scores}
+
+    def known(self, given: Codes, n_classes: int) -> NDArray[np.bool_]:
+        """Classes that a label or a model names."""
+        known = np.bincount(given[given >= 0], minlength=n_classes) > 0
+        return known if self.named is None else known | self.named
