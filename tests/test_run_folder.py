@@ -13,14 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 from torch import nn
 
 import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend import in_place, run_folder
 from labelmend.config import make_config
+from labelmend.data.features import fit_scaler
 from labelmend.data.labels import Labels
 from labelmend.errors import RunFolderError
+from labelmend.model import net_model
 from labelmend.nets.mlp import MLP
 from labelmend.records import CorrectionRecord
 
@@ -222,7 +225,7 @@ def test_a_thousand_classes_come_back(tmp_path):
         ids=np.arange(n),
         neighbors=np.zeros((n, 3), dtype=np.int32),
         given_confidence=generator.random(n, dtype=np.float32),
-        model=dataclasses.replace(tiny_result().model, net=MLP(4, 8, 1000), classes=classes),
+        model=net_model(MLP(4, 8, 1000), fit_scaler(labelled_blobs()[0], 0), classes, torch.device("cpu")),
     )
     after = labelmend.load(before.save(tmp_path / "run"))
     for field in ("labels", "runner_up", "confidence", "given_confidence", "transition", "classes"):

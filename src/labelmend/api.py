@@ -29,7 +29,7 @@ from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.evidence.inputs import Inputs
 from labelmend.loop import Callback, Progress, run
-from labelmend.model import NetFactory, VectorModel
+from labelmend.model import NetFactory, VectorModel, fit_vector_model, net_model
 from labelmend.nets.mlp import MLP
 from labelmend.repeat import call_text
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
@@ -107,7 +107,7 @@ class Task:
     problem: Problem
     make_net: Callable[[], nn.Module]
     config: RunConfig  # every None filled in, but for `review_below`
-    make_model: Callable[[nn.Module], Any]  # from the net that was trained
+    make_model: Callable[[NDArray[np.int64], nn.Module], Any]  # from the decided labels and the net of the run
     duplicates: list[list[int]]
     fingerprint: str
     inputs: Inputs | None = None  # of the pool; None: nets are trained on pictures
@@ -140,11 +140,17 @@ def vector_task(
     inputs = Inputs.of(matrix, scaler.projection, config.seed)
     n_classes = len(labels.classes)
     default = partial(MLP, scaler.n_inputs, config.hidden or 1, n_classes)
+
+    def make_model(decided: NDArray[np.int64], trained: nn.Module) -> VectorModel:
+        if net is not None or config.decide == "votes" or config.fine_tune_passes:
+            return net_model(trained, scaler, labels.classes, device)
+        return fit_vector_model(matrix, inputs.preparation, scaler, decided, labels.classes, device, config.seed)
+
     return Task(
         make_problem(samples, labels, trusted, config),
         default if net is None else checked_factory(net, scaler.n_inputs, n_classes, samples, config.seed),
         config,
-        lambda trained: VectorModel(trained, scaler, labels.classes, device),
+        make_model,
         conflicting_duplicates(matrix, labels.codes),
         fingerprint(matrix, labels),
         inputs if config.decide == "posterior" else None,
@@ -276,7 +282,7 @@ def assemble(
         transition=_numpy(solution.decided.transition),
         votes=_csr(state.vote.share, rows, n),
         classes=labels.classes,
-        model=task.make_model(state.deployed_net.eval()),
+        model=task.make_model(_numpy(decision.labels), state.deployed_net.eval()),
         history=state.history,
         config=solution.config,
         given=labels,

@@ -300,9 +300,9 @@ def _embed(order: _Order, backbone: Backbone) -> tuple[api.Task, Readable]:
     check_features(features)
     task = api.vector_task(features, kept.labels, kept.trusted, order.config, order.net)
 
-    def make_model(trained: nn.Module) -> EmbeddedImageModel:
-        head: VectorModel = task.make_model(trained)
-        return EmbeddedImageModel(trained, head.classes, device, head.scaler, NamedBackbone.of(backbone))
+    def make_model(decided: NDArray[np.int64], trained: nn.Module) -> EmbeddedImageModel:
+        head: VectorModel = task.make_model(decided, trained)
+        return EmbeddedImageModel(head.classes, device, head.head, NamedBackbone.of(backbone))
 
     return replace(task, make_model=make_model, fingerprint=_fingerprint(pixels, order.given)), kept
 
@@ -325,7 +325,7 @@ def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
         api.make_problem(samples, kept.labels, kept.trusted, config),
         make_net,
         config,
-        lambda trained: TrainedImageModel(trained, classes, device, mean, spread, decoded_size, crop),
+        lambda _decided, trained: TrainedImageModel(classes, device, trained, mean, spread, decoded_size, crop),
         conflicting_duplicates(pixels.pixels, kept.labels.codes),
         _fingerprint(pixels, order.given),
     )

@@ -31,8 +31,8 @@
     report.html        what happened, on one page for people; `labelmend report` writes it anew
     source.json        where the data came from and how they were read, to show them again; not in format 2
     model.safetensors  weights of the classifier
-    model.json         which net it is, and for embedded pictures which backbone comes before it, whose weights are not
-                       here
+    model.json         what kind it is, which net where it is one, and for embedded pictures which backbone comes before
+                       it, whose weights are not here
     README.md          what each file is, taken from this list, and what to type next
 
 Classes that are numbers, booleans or text come back as they were, with their dtype; anything else comes back as text,
