@@ -524,7 +524,7 @@ VARIANTS = {
     "labels of the posterior": {"round_labels": "posterior"},
     "labels of the last round's posterior": {"round_labels": "posterior", "evidence_kept": 0.0},
     "evidence of the last round": {"evidence_kept": 0.0},
-    "the net as a second witness": {"net_power": 1.0},
+    "the net beside the graphs": {"net_power": 1.0},
     "five branches": {"n_branches": 5, "packages_per_branch": 4},
 }
 
@@ -549,7 +549,7 @@ def test_variants_are_not_all_the_same():
         "every winning vote",
         "held-out nets",
         "evidence of the last round",
-        "the net as a second witness",
+        "the net beside the graphs",
     }
     assert same == {*only_the_decision, "branch loss smoothness"}  # which is the default
     # Values that only matter together with another one.
