@@ -251,16 +251,18 @@ def _labels_at(ground: Ground, rows: Codes) -> Floats:
 
 
 def _without_own(solved: Solved, penalty: float, ground: Ground) -> Floats:
-    """Of g copies with leverage h and residuals e, the answer without all of them is f - h / (1 - g h) sum e."""
+    """Of g copies with leverage h and labels y, the answer without all of them is (f - h sum y) / (1 - g h).
+
+    No label of theirs is left in f - h sum y, also where so little is left to divide by that less is not believed.
+    """
     n = len(ground.given)
     answers, own = np.empty((n, ground.n_classes)), np.empty(n)
     for block, rows in solved.features.blocks():
         answers[block], own[block] = solved.answers(rows, np.array([penalty]))[0]
-    residual = np.where(ground.labelled[:, None], ground.onehot() - answers, 0.0)
-    count = ground.labelled.astype(float)
+    labels, count = ground.onehot(), ground.labelled.astype(float)
     if ground.has_copies:
-        count, residual = _sum_by(ground.groups, count), _sum_by(ground.groups, residual)
-    return np.asarray(answers - own[:, None] / _left(own, count) * residual)
+        count, labels = _sum_by(ground.groups, count), _sum_by(ground.groups, labels)
+    return np.asarray((answers - own[:, None] * labels) / _left(own, count))
 
 
 def _sum_by(groups: Groups, values: Floats) -> Floats:
