@@ -165,7 +165,9 @@ def test_what_no_fold_could_learn_has_the_shares():
         members.out_of_fold(lambda: pytest.fail("nothing to fit"), plain.inputs, alone), plain.shares, 50
     )
     assert np.isfinite(found).all()
-    assert_allclose(members.smoothed_log(np.zeros((1, 3)), np.array([0.2, 0.3, 0.5]), 50)[0], np.log([0.2, 0.3, 0.5]) - np.log(51))
+    assert_allclose(
+        members.smoothed_log(np.zeros((1, 3)), np.array([0.2, 0.3, 0.5]), 50)[0], np.log([0.2, 0.3, 0.5]) - np.log(51)
+    )
 
 
 def test_costly_members_are_left_out_and_a_linear_and_a_tree_member_stay():

@@ -58,6 +58,4 @@ def told_of(true, near, shares, given):
     predicted = shares**4 / (shares**4).sum(axis=1, keepdims=True)
     posterior = predicted * transition.T[given]
     posterior /= posterior.sum(axis=1, keepdims=True)
-    return by_hand(
-        given, true, shares, neighbors=near, transition=transition, predicted=predicted, posterior=posterior
-    )
+    return by_hand(given, true, shares, neighbors=near, transition=transition, predicted=predicted, posterior=posterior)
