@@ -177,7 +177,8 @@ def test_costly_members_are_left_out_and_a_linear_and_a_tree_member_stay():
     assert list(few) == ["ridge", "rbf", "knn", "trees"]
     assert set(few) & set(members.LINEAR)
     assert set(few) & set(members.TREES)
-    assert list(members.member_scores(plain, Sizes(boosting_columns=COLUMNS - 1)))[-1] == "trees"
+    for narrow in (Sizes(boosting_columns=COLUMNS - 1), Sizes(boosting_classes=CLASSES - 1)):
+        assert list(members.member_scores(plain, narrow))[-1] == "trees"
     for score in few.values():
         assert score.shape == (N, CLASSES)
         assert score.dtype == np.float32
