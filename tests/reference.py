@@ -265,3 +265,84 @@ def annotated_posterior(p, T, triples):
     for sample, a, said in triples:
         out[sample] = out[sample] * T[a, :, said]
     return out / out.sum(axis=1, keepdims=True)
+
+
+def ridge_without(X, Y, gone, penalty):
+    """Ridge regression answers for the rows `gone` by a fit that never saw them; rows of NaN in Y teach nobody."""
+    taught = ~gone & ~np.isnan(Y).any(axis=1)
+    A = X[taught].T @ X[taught] + penalty * np.eye(X.shape[1])
+    return X[gone] @ np.linalg.solve(A, X[taught].T @ Y[taught])
+
+
+def pool_objective(theta, S, given, trusted, T):
+    """Minus log likelihood of the given labels seen through T, with the small ridge; S is (n, C, members)."""
+    n, C, members = S.shape
+    w, b = theta[:members], theta[members:]
+    total = 0.0
+    for i in range(n):
+        p = softmax((S[i] @ w + b)[None])[0]
+        total -= math.log(p[given[i]] if trusted[i] else sum(p[c] * T[c, given[i]] for c in range(C)))
+    return total + 0.5 * ((w - 1 / members) ** 2).sum() + 0.5 * (b**2).sum()
+
+
+def pool_counts(theta, S, given, trusted, T):
+    """Expected counts by (true, given) class of the rows in question."""
+    n, C, members = S.shape
+    counts = np.zeros((C, C))
+    for i in range(n):
+        if not trusted[i]:
+            joint = softmax((S[i] @ theta[:members] + theta[members:])[None])[0] * T[:, given[i]]
+            counts[:, given[i]] += joint / joint.sum()
+    return counts
+
+
+def pool_transition(rate, counts, common_rows, spread_rows):
+    """T with its total noise rate forced; class rates shrunk to the common one, where errors go to the uniform."""
+    C = len(counts)
+    off = np.array([[0.0 if c == d else counts[c, d] for d in range(C)] for c in range(C)])
+    off *= rate / (off.sum() / counts.sum())
+    sizes = [max(counts[c].sum() - off[c].sum(), 1e-3 * counts[c].sum()) + off[c].sum() for c in range(C)]
+    common = off.sum() / sum(sizes)
+    T = np.zeros((C, C))
+    for c in range(C):
+        wrong = min((off[c].sum() + common_rows * common) / (sizes[c] + common_rows), max(0.5, rate))
+        prior = spread_rows * C
+        for d in range(C):
+            if c == d:
+                T[c, d] = 1 - wrong
+            else:
+                T[c, d] = wrong * (off[c, d] + prior / (C - 1)) / (off[c].sum() + prior)
+    return T
+
+
+def pool_fit(S, given, trusted, rate, steps, passes, iterations, enough, common_rows, spread_rows):
+    """Weights and biases, then T, in turns; (theta, T, log likelihood with the ridge)."""
+    from scipy.optimize import minimize
+
+    n, C, members = S.shape
+    theta = np.append(np.full(members, 1 / members), np.zeros(C))
+    T = np.array([[1 - rate if c == d else rate / (C - 1) for d in range(C)] for c in range(C)])
+    bounds = [(0, None)] * members + [(None, None)] * C
+    last = np.inf
+    for step in range(steps):
+        found = minimize(
+            pool_objective,
+            theta,
+            (S, given, trusted, T),
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": iterations[min(step, 1)]},
+        )
+        theta, value = found.x, found.fun
+        for _ in range(passes):
+            T = pool_transition(rate, pool_counts(theta, S, given, trusted, T), common_rows, spread_rows)
+        if abs(last - value) < enough * n:
+            break
+        last = value
+    return theta, T, -value
+
+
+def different_pairs(labels, points, near):
+    """Share of the pairs (row, one of its nearest) at a distance whose labels differ."""
+    pairs = [(i, j) for i in range(len(labels)) for j in near[i] if np.abs(points[i] - points[j]).max() > 0]
+    return sum(labels[i] != labels[j] for i, j in pairs) / max(len(pairs), 1)

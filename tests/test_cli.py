@@ -168,6 +168,13 @@ def test_every_parameter_has_an_option_and_arrives(table, arrived):
     assert all(value != getattr(make_config(), name) for name, value in wanted.items() if name != "device")
 
 
+@pytest.mark.parametrize("option", ["--tune", "--no-tune"])
+def test_options_of_tuning_are_accepted_and_passed_over(table, arrived, capsys, option):
+    main(["correct", table, "--labels", "kind", "--out", "run", option])
+    assert "tune" not in arrived[0]
+    assert option in capsys.readouterr().err
+
+
 def test_what_is_not_named_is_left_to_the_preset(table, arrived):
     main(["correct", table, "--labels", "kind", "--out", "run", "--preset", "paper"])
     assert arrived[0]["preset"] == "paper"

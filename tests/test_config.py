@@ -4,7 +4,7 @@ import re
 import pytest
 
 from labelmend.config import PAPER, RunConfig, follow, make_config
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, LabelmendWarning
 
 
 def test_an_unknown_parameter_is_named_beside_the_known_ones():
@@ -221,3 +221,23 @@ def test_pictures_have_presets_of_their_own_and_every_none_is_filled(preset):
 def test_values_beyond_their_bounds_are_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         make_config(**changes)
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_tuning_is_accepted_for_one_release_and_does_nothing(tune):
+    with pytest.warns(LabelmendWarning, match="tune"):
+        assert make_config(tune=tune) == make_config()
+
+
+def test_preset_paper_scales_columns_and_takes_the_votes():
+    paper = make_config("paper")
+    assert paper.scale_columns
+    assert paper.decide == "votes"
+    assert paper.outlier_share == 0
+
+
+def test_what_is_assumed_of_the_classes_is_one_of_three():
+    assert make_config().assume == "auto"
+    assert make_config(assume="apart").assume == "apart"
+    with pytest.raises(ConfigError, match="assume"):
+        make_config(assume="mixed")

@@ -22,7 +22,7 @@ from labelmend import in_place, run_folder
 from labelmend.config import make_config
 from labelmend.data.features import fit_scaler
 from labelmend.data.labels import Labels
-from labelmend.errors import RunFolderError
+from labelmend.errors import LabelmendWarning, RunFolderError
 from labelmend.model import net_model
 from labelmend.nets.mlp import MLP
 from labelmend.records import CorrectionRecord
@@ -225,10 +225,11 @@ def test_a_thousand_classes_come_back(tmp_path):
         ids=np.arange(n),
         neighbors=np.zeros((n, 3), dtype=np.int32),
         given_confidence=generator.random(n, dtype=np.float32),
+        label_score=generator.random(n, dtype=np.float32),
         model=net_model(MLP(4, 8, 1000), fit_scaler(labelled_blobs()[0], 0), classes, torch.device("cpu")),
     )
     after = labelmend.load(before.save(tmp_path / "run"))
-    for field in ("labels", "runner_up", "confidence", "given_confidence", "transition", "classes"):
+    for field in ("labels", "runner_up", "confidence", "given_confidence", "label_score", "transition", "classes"):
         np.testing.assert_array_equal(getattr(after, field), getattr(before, field), strict=True)
     assert after.model.predict_proba(labelled_blobs()[0]).shape == (60, 1000)
 
@@ -438,6 +439,33 @@ def test_files_that_do_not_belong_together_are_refused(saved):
     lines = (saved / "labels.csv").read_text().splitlines()
     (saved / "labels.csv").write_text("\n".join(lines[:-1]))
     with pytest.raises(RunFolderError, match="differ in the number of samples"):
+        labelmend.load(saved)
+
+
+def test_verdict_and_label_scores_come_back(saved):
+    before, after = tiny_result(), labelmend.load(saved)
+    assert after.verdict == before.verdict
+    np.testing.assert_array_equal(after.label_score, before.label_score, strict=True)
+    assert after.summary()["verdict"] == before.summary()["verdict"]
+
+
+def test_a_folder_of_before_has_no_verdict_and_what_it_says_of_tuning_is_passed_over(saved):
+    (saved / "verdict.json").unlink()
+    np.savez_compressed(saved / "given.npz", confidence=tiny_result().given_confidence)
+    config = json.loads((saved / "config.json").read_text())
+    config["parameters"]["tune"] = True
+    (saved / "config.json").write_text(json.dumps(config))
+    (saved / "tuning.json").write_text("{}")
+    after = labelmend.load(saved)
+    assert (after.verdict, after.label_score) == (None, None)
+    assert after.config == tiny_result().config
+    with pytest.warns(LabelmendWarning, match="tuning"):
+        assert after.tuning is None
+
+
+def test_scores_of_other_samples_are_refused(saved):
+    np.savez_compressed(saved / "given.npz", confidence=tiny_result().given_confidence, score=np.zeros(5))
+    with pytest.raises(RunFolderError, match=r"given\.npz"):
         labelmend.load(saved)
 
 

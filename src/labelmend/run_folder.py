@@ -12,7 +12,7 @@
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
     transition.npz     transition: P(given | true), rows and columns in the order of the classes;
-                       low, high: the ends of its 95 % intervals; not in runs before the noise profile
+                       low, high: the ends of its 90 % intervals; not in runs before the noise profile
     profile.json       how many labels are wrong, per class and pair, with intervals, and what kind of errors they are;
                        see trust/profile.py; runs before it have none
     reasons.csv        row, id, reason, misfit: the samples in doubt and why, in order; row is the position in

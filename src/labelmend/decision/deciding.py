@@ -57,7 +57,7 @@ class Decided:
     score: Tensor  # (n,) posterior probability of the given label: low is suspicious
     left_alone: Tensor  # rows whose label stays for want of evidence, for review
     transition: Tensor  # (C, C) P(given | true)
-    noise_rate: float
+    noise_rate: float  # of all labels, the certain ones included
     interval: tuple[float, float] | None  # of the noise rate, 90 %
     verdict: Verdict | None = None
     weights: dict[str, float] | None = None  # of the members
@@ -275,7 +275,7 @@ def by_pool(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem, config
         left_alone=torch.from_numpy(joined.left_alone).to(device),
         transition=transition.to(device),
         noise_rate=min(noise_rate + added, 1.0),
-        interval=(pool.interval[0], min(pool.interval[1] + added, 1.0)),
+        interval=(pool.interval[0] * in_question, min(pool.interval[1] * in_question + added, 1.0)),
         verdict=joined.verdict,
         weights=pool.weights,
         confusion=confusion,

@@ -185,8 +185,9 @@ class Regression:
         return np.asarray(self.basis(inputs) @ self.weights)
 
     def without_own(self, taught: Taught) -> Floats:
-        """(n, C). Of copies with leverage h and residuals e, the answer without all of them is f - h sum e / (1 - h n).
+        """(n, C). Of g copies with leverage h and labels y, the answer without all of them is (f - h sum y) / (1 - g h).
 
+        No label of theirs is left in f - h sum y, also where the divisor is bounded.
         A weight counts like so many copies.
         """
         n = self.solved.features.n
@@ -194,10 +195,10 @@ class Regression:
         for block, rows in self.solved.features.blocks():
             answers[block], own[block] = self.solved.answers(rows, np.array([self.penalty]))[0]
         count = taught.counts
-        residual = count[:, None] * (taught.onehot(slice(None)) - answers)
+        labels = count[:, None] * taught.onehot(slice(None))
         if taught.groups.max() + 1 < len(taught.groups):
-            count, residual = _sum_by(taught.groups, count), _sum_by(taught.groups, residual)
-        return np.asarray(answers - own[:, None] / _left(own, count) * residual)
+            count, labels = _sum_by(taught.groups, count), _sum_by(taught.groups, labels)
+        return np.asarray((answers - own[:, None] * labels) / _left(own, count))
 
 
 def fit_regression(inputs: Floats, taught: Taught, bases: Sequence[Basis]) -> Regression:

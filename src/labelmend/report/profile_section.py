@@ -16,10 +16,10 @@ from labelmend.trust.profile import ClassRate, Estimate, NoiseProfile, PairCount
 from labelmend.trust.profile_words import rate_text, sentences
 
 COVERED = (
-    "Intervals are meant to hold the true figure in 95 of 100 data sets. They cover the number of samples, witnesses "
-    "half or twice as sharp as the run took them and, for the share of wrong labels, errors that cannot be seen, as "
-    "judged by errors planted into these data. They do not cover errors that nothing in the data contradicts. Kinds "
-    "are found by comparing suspects with errors of each kind planted into these data. No true label was known."
+    "Intervals are meant to hold the true figure in 90 of 100 data sets whose errors are scattered. That of the share "
+    "of wrong labels covers what the given labels leave open, the others the number of samples. They do not cover "
+    "errors that sit together or that nothing in the data contradicts. Kinds are found by comparing suspects with "
+    "errors of each kind planted into these data. No true label was known."
 )
 KIND_MEANINGS = {
     "random": "anywhere, to any class",

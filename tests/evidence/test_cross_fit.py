@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from labelmend.data.samples import VectorSamples
-from labelmend.held_out import held_out_probabilities
+from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.nets.mlp import MLP
 
 
