@@ -119,10 +119,11 @@ def instance_dependent(labels: ArrayLike, rate: float, features: ArrayLike, rng:
     noisy = np.array(labels, dtype=np.int64)
     columns = np.asarray(features, dtype=np.float64)
     columns = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-12)
-    n_classes, rows = int(noisy.max()) + 1, np.arange(len(noisy))
-    doubt = (columns @ rng.standard_normal((columns.shape[1], n_classes)))[rows, noisy] / np.sqrt(columns.shape[1])
+    shape, rows = (columns.shape[1], int(noisy.max()) + 1), np.arange(len(noisy))
+    directions = rng.standard_normal(shape)
+    doubt = (columns @ (directions / np.linalg.norm(directions, axis=0)))[rows, noisy]
     chosen = np.argsort(-(doubt + rng.gumbel(size=len(noisy))), kind="stable")[: _number(len(noisy), rate, None)]
-    pull = columns @ rng.standard_normal((columns.shape[1], n_classes))
+    pull = columns @ rng.standard_normal(shape)
     pull[rows, noisy] = -np.inf
     noisy[chosen] = pull[chosen].argmax(axis=1)
     return noisy

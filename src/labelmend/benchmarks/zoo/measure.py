@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,14 +31,14 @@ def measure(cell: Cell, stored: dict[str, Figures]) -> Line:
     with one_thread(), quiet():
         data = cell.load()
         found = answers.ask(data.features, data.given_labels, cell.seed, cell.assume)
-        rivals, cleanlab_seconds = measure_rivals(data, stored)
+        rivals, seconds = measure_rivals(data, stored)
     return {
         **about(cell),
         "methods": {"given": of_labels(data, data.given_labels), **ours(data, found), **rivals},
         **estimates(data, found),
         "verdict": found.verdict,
         "guessed": guessed(data, found),
-        "seconds": {OURS: round(found.seconds, 4), "cleanlab_lr": cleanlab_seconds and round(cleanlab_seconds, 4)},
+        "seconds": {OURS: round(found.seconds, 4), **seconds},
     }
 
 
@@ -89,6 +90,13 @@ def guessed(data: Dataset, found: Answers) -> float | None:
     """How often the pool's best guess, its own label unseen, is the true class."""
     guess = found.labels.get("best_guess")
     return None if guess is None else percent((guess == data.true_labels).mean())
+
+
+def start_worker() -> None:
+    """A worker that was spawned forks again where that is usual: else cleanlab's own processes cannot start."""
+    if "fork" in multiprocessing.get_all_start_methods():
+        multiprocessing.set_start_method("fork", force=True)
+    warm_up()
 
 
 def warm_up() -> None:

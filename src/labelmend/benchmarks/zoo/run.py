@@ -54,7 +54,7 @@ def work_off(orders: Sequence[tuple[Cell, Line | None, Any]], out: Path, jobs: i
             try:
                 line = ask()
             except Exception as error:  # whatever ends a cell, the others still count
-                words = (str(error).splitlines() or [""])[0]
+                words = (str(error).splitlines() or [""])[0][:200]
                 failed.append(f"{cell.title}  failed: {type(error).__name__}: {words}")
                 say(failed[-1])
             else:
@@ -80,7 +80,7 @@ def started(orders: Sequence[tuple[Cell, Line | None, Any]], jobs: int) -> Itera
         # spawn: a fork of a process that has used threads may wait for ever
         with (
             one_thread_each(),
-            ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), measure.warm_up) as pool,
+            ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), measure.start_worker) as pool,
         ):
             futures: dict[Future[Line], Cell] = {pool.submit(play, *order): order[0] for order in orders}
             try:
@@ -151,6 +151,9 @@ def cut_torn_end(file: Any) -> None:
 
 
 def progress(line: Line) -> str:
+    if checked := line.get("classifier"):
+        right = "  ".join(f"{name} {share:.1f}" for name, share in checked.items())
+        return f"{line['name']}:{line['kind']}  classifier  {right}"
     methods = line["methods"]
     shown = [name for name in ("given", "pool", "ensemble", "labelmend") if name in methods]
     right = "  ".join(f"{name} {methods[name]['right']:.1f}" for name in shown)

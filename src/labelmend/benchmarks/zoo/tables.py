@@ -26,6 +26,7 @@ PARTS = {
     "auto": "labelmend, assume auto",
 }
 TITLES = {**PARTS, **rivals.TITLES}
+TIMES = {rivals.TIMED: "cleanlab with logistic regression", rivals.FOLDS_ALONE: "its five folds alone"}
 TIE = 0.5  # points
 Lines = Sequence[Line]
 Read = Callable[[Line], float | None]
@@ -169,13 +170,10 @@ def width(line: Line) -> float | None:
 
 def seconds(lines: Lines) -> Table:
     """CPU seconds, and as a ratio to cleanlab with logistic regression in the same cell of the same run."""
-    timed = [line for line in lines if line["seconds"]["cleanlab_lr"]]
-    ratios = [line["seconds"][OURS] / line["seconds"]["cleanlab_lr"] for line in timed]
-    columns = {
-        "labelmend, CPU seconds": [line["seconds"][OURS] for line in lines],
-        "cleanlab with logistic regression": [line["seconds"]["cleanlab_lr"] for line in timed],
-        "ratio": ratios,
-    }
+    columns = {"labelmend, CPU seconds": [line["seconds"][OURS] for line in lines]}
+    for name, title in TIMES.items():
+        timed = [line["seconds"] for line in lines if line["seconds"].get(name)]
+        columns |= {title: [one[name] for one in timed], f"times {title}": [one[OURS] / one[name] for one in timed]}
     rows = [(name, [len(values), *spread(values)]) for name, values in columns.items() if values]
     slowest = sorted(lines, key=lambda line: -line["seconds"][OURS])[:5]
     said = ", ".join(f"{line['name']}:{line['kind']} {line['seconds'][OURS]:.1f} s" for line in slowest)
