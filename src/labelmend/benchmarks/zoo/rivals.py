@@ -37,7 +37,7 @@ TITLES = {
 TIMED, FOLDS_ALONE = "cleanlab_lr", "cleanlab_lr_folds"
 TIMED_ROWS = 5_000  # time is compared up to here
 NEIGHBOURS, FOLDS = 10, 5
-BOOSTING_WORK = 1.2e6  # rows x columns x classes; beyond, boosting takes minutes a cell
+BOOSTING_WORK, BOOSTING_COLUMNS = 1.2e6, 130  # rows x columns x classes; beyond, boosting takes minutes a cell
 Stored = dict[tuple[str, str], dict[str, Figures]]
 
 
@@ -108,7 +108,8 @@ def try_one(judge: Callable[[FloatArray, IntArray], Opinion], data: Dataset) -> 
 
 
 def can_run(rival: str, data: Dataset) -> bool:
-    if rival == "cleanlab_hgb" and data.features.size * len(np.unique(data.given_labels)) > BOOSTING_WORK:
+    work, columns = data.features.size * len(np.unique(data.given_labels)), data.features.shape[1]
+    if rival == "cleanlab_hgb" and (work > BOOSTING_WORK or columns > BOOSTING_COLUMNS):
         return False
     if rival in ("knn", "simi"):
         return True
