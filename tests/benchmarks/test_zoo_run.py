@@ -227,5 +227,5 @@ def test_several_processes_get_cells_and_give_lines(corrections, tmp_path, monke
     cells = choose_cells([one for one in find_sets(None) if one.name == "iris"], ["clean", "random10"], [0])
     out = tmp_path / "zoo.jsonl"
     assert run.run_cells(cells, {}, out, 2, lambda text: None) == []
-    assert asked == [(2, "spawn", run.measure.start_worker, "1")]
+    assert asked == [(2, "spawn", run.start_worker, "1")]
     assert set(run.read_lines(out)) == {cell.key for cell in cells}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -90,13 +89,6 @@ def guessed(data: Dataset, found: Answers) -> float | None:
     """How often the pool's best guess, its own label unseen, is the true class."""
     guess = found.labels.get("best_guess")
     return None if guess is None else percent((guess == data.true_labels).mean())
-
-
-def start_worker() -> None:
-    """A worker that was spawned forks again where that is usual: else cleanlab's own processes cannot start."""
-    if "fork" in multiprocessing.get_all_start_methods():
-        multiprocessing.set_start_method("fork", force=True)
-    warm_up()
 
 
 def warm_up() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -80,13 +81,31 @@ def started(orders: Sequence[tuple[Cell, Line | None, Any]], jobs: int) -> Itera
         # spawn: a fork of a process that has used threads may wait for ever
         with (
             one_thread_each(),
-            ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), measure.start_worker) as pool,
+            ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), start_worker) as pool,
         ):
             futures: dict[Future[Line], Cell] = {pool.submit(play, *order): order[0] for order in orders}
             try:
                 yield ((futures[future], future.result) for future in as_completed(futures))
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def start_worker() -> None:
+    """A worker ends with the process that started it, however that ends.
+
+    Spawned, it forks again where that is usual: else cleanlab's own processes cannot start.
+    """
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    if "fork" in multiprocessing.get_all_start_methods():
+        multiprocessing.set_start_method("fork", force=True)
+    measure.warm_up()
+
+
+def end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager
