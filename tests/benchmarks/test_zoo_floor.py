@@ -46,7 +46,7 @@ def test_clean_in_clean_out(name, n_rows):
 def test_errors_are_mended(name, kind, n_rows, least):
     data, found = run(name, kind, n_rows)
     assert of_labels(data, found.labels["labelmend"])["right"] >= least
-    assert of_labels(data, found.labels["labelmend"])["broken"] <= 5
+    assert of_labels(data, found.labels["labelmend"])["broken"] <= 7
     if kind.startswith("random"):
         assert of_ranking(data, found.suspicion)["auroc"] >= 95
         assert abs(found.rate - np.mean(data.given_labels != data.true_labels)) <= 0.08
