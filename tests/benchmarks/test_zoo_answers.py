@@ -41,7 +41,8 @@ def test_without_evidence_the_pool_alone_is_a_second_run_only_where_it_differs(a
     assert calls == ["overlapping"] * runs
     assert found["pool"].tolist() == given.tolist()
     assert found["ensemble"].tolist() == (1 - given).tolist()  # of the votes
-    assert set(found) == {"pool", "ensemble"}
+    assert found["everything"].tolist() == (1 - given).tolist()
+    assert set(found) == {"pool", "ensemble", "everything"}
 
 
 def test_rows_without_suggestions_keep_their_label_and_nothing_is_read_from_a_bare_result():

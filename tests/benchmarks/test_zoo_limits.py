@@ -38,6 +38,7 @@ def line(family="a", classes=3, right=RIGHT, joined=0.0, **verdict):
         ({"mixing": 0.3, "trees": 0.49}, "pool"),
         ({"mixing": 0.51}, "pool"),
         ({"mixing": None}, "pool"),  # proves nothing
+        ({"agreement": None}, "everything"),  # a run without a second vote
     ],
 )
 def test_the_rule_is_replayed_from_its_numbers(verdict, outcome):
@@ -82,6 +83,8 @@ def test_all_limits_are_tried_and_a_single_family_cannot_be_left_out():
     cells = as_cells([line("a"), line("b")])
     assert [one.name for one in left_out(cells)] == [*NAMES, "all of them"]
     assert left_out(as_cells([line("a"), line("a")])) == []
+    single = as_cells([line("a", agreement=None), line("b", agreement=None)])
+    assert "disagreement" not in [one.name for one in left_out(single)]
 
 
 def test_the_table_says_whether_the_replayed_rule_is_the_runs_rule():

@@ -2,7 +2,7 @@
 
     labelmend    the joined decision
     pool         the pool alone          ensemble   the ensemble alone
-    preferred    the pool, and the ensemble's class in disputed rows where the pool prefers it
+    preferred    the pool, and the ensemble's class in disputed rows where the pool prefers it (or evidence.agreed says)
     everything   the pool, and the ensemble's class in all disputed rows
     best_guess   argmax of the pool's out-of-sample probabilities
 
@@ -73,20 +73,15 @@ def parts(
     found = {"pool": pool, "ensemble": proposals}
     if probabilities is not None:
         found["best_guess"] = probabilities.argmax(axis=1)
-        if pool is not None:
-            found |= let_in(codes, pool, proposals, probabilities)
+    if pool is not None:
+        disputed = (pool == codes) & (proposals != codes)
+        found["everything"] = np.where(disputed, proposals, pool)
+        agreed = read(evidence, "agreed")
+        if agreed is None and probabilities is not None:
+            rows = np.arange(len(codes))
+            agreed = probabilities[rows, proposals] > probabilities[rows, codes]
+        found["preferred"] = None if agreed is None else np.where(disputed & agreed, proposals, pool)
     return {name: labels for name, labels in found.items() if labels is not None}
-
-
-def let_in(
-    codes: IntArray, pool: IntArray, proposals: IntArray, probabilities: NDArray[np.floating]
-) -> dict[str, IntArray]:
-    disputed, rows = (pool == codes) & (proposals != codes), np.arange(len(codes))
-    prefers = probabilities[rows, proposals] > probabilities[rows, codes]
-    return {
-        "everything": np.where(disputed, proposals, pool),
-        "preferred": np.where(disputed & prefers, proposals, pool),
-    }
 
 
 def pool_alone(features: FloatArray, codes: IntArray, result: Any, verdict: dict[str, Any], seed: int) -> IntArray:

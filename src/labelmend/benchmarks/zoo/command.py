@@ -14,6 +14,7 @@ from labelmend.benchmarks.table import circumstances
 from labelmend.benchmarks.zoo import cells as zoo_cells
 from labelmend.benchmarks.zoo.cells import CLEAN, Cell, ZooSet
 from labelmend.benchmarks.zoo.layout import Table
+from labelmend.benchmarks.zoo.limits import is_whole
 from labelmend.benchmarks.zoo.measure import OURS, Line
 from labelmend.benchmarks.zoo.rivals import TITLES as RIVALS
 from labelmend.benchmarks.zoo.rivals import stored_figures
@@ -204,6 +205,10 @@ def counts(lines: Sequence[Line], asked: int) -> list[str]:
     notes = [f"{n}; every cell weighs alike, ± is the standard error over families. One thread a cell."]
     if len(lines) < asked:
         notes.append(f"NOT FINISHED: {len(lines)} of {asked} cells.")
+    if lines and not any(map(is_whole, lines)):
+        notes.append(
+            "No table of the rule's limits: runs hand out too little for it (result.verdict, result.evidence)."
+        )
     if len(versions) > 1:
         notes.append(f"MIXED: measured with labelmend {', '.join(versions)}.")
     return notes

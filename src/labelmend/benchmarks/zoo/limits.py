@@ -1,9 +1,9 @@
 """The joining rule, replayed from each cell's numbers, with every limit in it chosen on the other families.
 
-The rule: where the features hardly tell more than two classes apart (overlap), nothing is changed. Where the two votes
-agree and enough rows are disputed, those rows take the ensemble's class: all of them where its classes are apart
-(mixing below `near`) and linear members and trees support it, those that the pool prefers where classes are less apart
-(below `far`) and the support is stronger. Everywhere else the pool's labels stand.
+The rule: where the features hardly tell more than two classes apart (overlap), nothing is changed. Where enough rows
+are disputed (and two votes agree, where a run has two), those rows take the ensemble's class: all of them where its
+classes are apart (mixing below `near`) and linear members and trees support it, those that the pool prefers where
+classes are less apart (below `far`) and the support is stronger. Everywhere else the pool's labels stand.
 
 A limit that was looked for on cells it is judged on looks better than it is. Here it is moved by up to a fifth, the
 best value is taken on all families but one, and that family is judged with it.
@@ -18,24 +18,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.decision import joining
+
 Array = NDArray[np.float64]
 FACTORS = (0.8, 0.9, 1.0, 1.1, 1.2)
 PASSES = 2  # over all limits, where they are chosen together
 VERDICT = ("mixing", "agreement", "disputed", "linear", "trees", "overlap")
+UNPROVEN = {"mixing": np.inf, "agreement": 1.0}  # where a run does not say
 OUTCOMES = ("given", "pool", "everything", "preferred", "labelmend")
 
 
 @dataclass(frozen=True)
 class Limits:
-    overlap: float = 0.35  # above: cannot tell, with more than two classes
-    disagreement: float = 0.07  # of the two votes, at most
-    disputed: float = 0.03  # share of rows, at least
-    near: float = 0.25  # mixing below: all disputed rows
-    far: float = 0.5  # mixing below: those the pool prefers
-    linear_near: float = 0.45  # support of linear members beyond mixing
-    trees_near: float = 1 / 3
-    linear_far: float = 0.65
-    trees_far: float = 0.5
+    overlap: float = joining.UNPREDICTABLE  # above: cannot tell, with more than two classes
+    disagreement: float = 0.07  # of votes with and without division by class size, at most, where a run has both
+    disputed: float = joining.DISPUTED  # share of rows, at least
+    near: float = joining.WELL_APART  # mixing below: all disputed rows
+    far: float = joining.STILL_APART  # mixing below: those that are preferred
+    linear_near: float = joining.LINEAR_SUPPORT  # support of linear members beyond mixing
+    trees_near: float = joining.TREE_SUPPORT
+    linear_far: float = joining.MORE_LINEAR
+    trees_far: float = joining.MORE_TREES
 
 
 NAMES = tuple(field.name for field in fields(Limits))
@@ -68,15 +71,15 @@ class Chosen:
 def as_cells(lines: Iterable[dict[str, Any]]) -> Cells:
     """Of the lines that have all numbers. A mixing that proves nothing is infinite."""
     whole = [line for line in lines if is_whole(line)]
-    verdict = {name: np.array([_number(line["verdict"][name]) for line in whole]) for name in VERDICT}
+    verdict = {name: np.array([_number(line["verdict"], name) for line in whole]) for name in VERDICT}
     right = {name: np.array([line["methods"][name]["right"] for line in whole]) for name in OUTCOMES}
     families = np.array([line["family"] for line in whole], dtype=np.str_)
     return Cells(families, np.array([float(line["classes"]) for line in whole]), verdict, right)
 
 
 def is_whole(line: dict[str, Any]) -> bool:
-    known = all(line["verdict"].get(name) is not None for name in VERDICT[1:])
-    return known and "mixing" in line["verdict"] and set(OUTCOMES) <= set(line["methods"])
+    known = all(line["verdict"].get(name) is not None for name in VERDICT if name not in UNPROVEN)
+    return known and set(OUTCOMES) <= set(line["methods"])
 
 
 def replay(cells: Cells, limits: Limits) -> Array:
@@ -136,7 +139,8 @@ def left_out(cells: Cells, limits: Limits | None = None) -> list[Chosen]:
     limits = limits or Limits()
     if len(np.unique(cells.families)) < 2:
         return []
-    return [*(choose_one(cells, name, limits) for name in NAMES), choose_all(cells, limits)]
+    names = [name for name in NAMES if name != "disagreement" or (cells.verdict["agreement"] < 1).any()]
+    return [*(choose_one(cells, name, limits) for name in names), choose_all(cells, limits)]
 
 
 def agreeing(cells: Cells, right: Sequence[float] | Array) -> int:
@@ -144,5 +148,6 @@ def agreeing(cells: Cells, right: Sequence[float] | Array) -> int:
     return int((np.abs(np.asarray(right) - cells.right["labelmend"]) < 1e-3).sum())
 
 
-def _number(value: float | None) -> float:
-    return np.inf if value is None else float(value)
+def _number(verdict: dict[str, Any], name: str) -> float:
+    value = verdict.get(name)
+    return float(UNPROVEN[name] if value is None else value)
