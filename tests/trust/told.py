@@ -1,7 +1,6 @@
 """Testimonies made by hand: what a run knows at its end, small enough to count."""
 
 import numpy as np
-
 from labelmend.trust.testimony import Testimony
 
 
