@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -92,9 +92,7 @@ def correct(
     """
     began = time.perf_counter()
     limit = read_limit(time_limit)
-    config = make_config(preset, **parameters)
-    if X is None and pred_probs is not None and "assume" not in parameters:
-        config = replace(config, assume=APART)
+    config = with_assumption(make_config(preset, **parameters), parameters, alone=X is None)
     matrix, labels, certain, probabilities = read_all(X, y, trusted, missing, annotators, pred_probs)
     names = read_ids(ids, len(labels.codes))
     task = vector_task(matrix, labels, certain, config, net, probabilities, alone=X is None)
@@ -108,6 +106,11 @@ def correct(
     named |= {"preset": preset, "net": net, **parameters}
     given, named = ({"X": X, "y": y}, named) if X is not None else ({}, {"y": y, **named})
     return replace(result, source=ARRAYS, repeat=call_text("correct", given, named))
+
+
+def with_assumption(config: RunConfig, named: Collection[str], alone: bool) -> RunConfig:
+    """Probabilities alone say nothing about whether classes are apart: that is assumed, unless the user said."""
+    return replace(config, assume=APART) if alone and "assume" not in named else config
 
 
 @dataclass(frozen=True)
@@ -216,9 +219,9 @@ def solve(
         decision = final_decision(found, state, problem, config)
         decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
-        concluded = conclude(
-            state, problem, found, decision, 0.0 if config.budget else config.outlier_share, config.seed
-        )
+        # Probabilities that sum to one cannot say that a sample fits no class.
+        nowhere = config.budget or (inputs is not None and inputs.alone)
+        concluded = conclude(state, problem, found, decision, 0.0 if nowhere else config.outlier_share, config.seed)
     notes = [*checkpoints.notes, *harm, *found.notes]
     drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
@@ -315,6 +318,7 @@ def assemble(
         versions=versions(),
         annotators=_annotators(solution.decided, labels, rows),
         label_score=_spread(_numpy(solution.decided.score), rows, np.zeros(n, np.float32)),
+        left_alone=_spread(_numpy(solution.decided.left_alone), rows, np.zeros(n, bool)),
         verdict=solution.decided.verdict,
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,

@@ -83,6 +83,21 @@ def read_pred_probs(given: Any, labels: Labels) -> tuple[PredProbs, Labels]:
 
 
 @dataclass(frozen=True)
+class NamedColumns:
+    """A table of numbers, for whom pandas is too much."""
+
+    columns: list[str]
+    values: NDArray[np.float64]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        return np.asarray(self.values, dtype=dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+
+@dataclass(frozen=True)
 class _Opened:
     name: str
     values: NDArray[np.float64]
