@@ -18,7 +18,13 @@ from labelmend.decision.verdict import CANNOT_TELL
 from labelmend.records import GOING_ON, RoundRecord
 from labelmend.trust.reasons import NONE
 
-SELDOM = ("reviewed", "filled in", "could not be read", "fit no class")  # said only where there are such
+SELDOM = (
+    "  and for review",
+    "reviewed",
+    "filled in",
+    "could not be read",
+    "fit no class",
+)  # said only where there are such
 OUTSIDE = ("warm-up", "decide", "fine-tune", "profile", "map", "report")  # stages that belong to no round
 ANNOTATORS = 5  # that are shown
 LONGEST_NAME = 40  # characters of a class that are shown
@@ -99,9 +105,9 @@ LINE, NAME = 100, 23  # characters of a line, and of the name before a figure
 
 def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     """The end of a run in plain words."""
-    labelled = summary["labelled"]
+    labelled, untold = summary["labelled"], (summary.get("verdict") or {}).get("classes") == CANNOT_TELL
     counts = [
-        ("estimated wrong labels", summary["estimated_wrong"], _rate(summary)),
+        ("estimated wrong labels", "?" if untold else summary["estimated_wrong"], _rate(summary, untold)),
         ("labels changed", summary["changed"], f"{_share(summary['changed'], labelled)} of the labels"),
         ("  corrected", summary["corrected"], "sure enough not to ask"),
         ("  and for review", summary.get("changed_for_review", 0), "the best guess, to be looked at"),
@@ -114,13 +120,17 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     ]
     lines = [f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}", ""]
     lines += [
-        f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name not in SELDOM
+        f"{name:<22} {count if isinstance(count, str) else f'{count:,}':>9}  {about}".rstrip()
+        for name, count, about in counts
+        if count or name not in SELDOM
     ]
     lines += _trust_lines(summary)
     if verdict := summary.get("verdict"):
         lines += ["", *_wrapped("classes", printable(verdict["reason"]))]
     if summary.get("kinds"):
         lines += ["", f"kind of errors         {printable(summary['kinds'])}", *_advice(summary)]
+    elif summary.get("advice"):
+        lines += ["", *_wrapped("errors", printable(" ".join(summary["advice"])))]
     if summary["confused_pairs"]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
     if summary.get("annotators"):
@@ -141,10 +151,11 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
 def _trust_lines(summary: dict[str, Any]) -> list[str]:
     """How far the changes can be trusted, as far as the run knows."""
     lines = []
-    untold = (summary.get("verdict") or {}).get("classes") == CANNOT_TELL
-    if summary["labelled"] and not summary["changed"] and not untold:
+    verdict = summary.get("verdict") or {}
+    unsettled = verdict.get("classes") == CANNOT_TELL or verdict.get("waiting")
+    if summary["labelled"] and not summary["changed"] and not unsettled:
         lines += ["", f"no label was changed: {NOTHING_TO_GAIN}"]
-    if (broken := summary.get("expected_broken")) is not None:
+    if (broken := summary.get("expected_broken")) is not None and summary["changed"]:
         about = f"of {summary['changed']:,} changed labels, as the run expects"
         lines.append(f"{'good labels broken':<22} {round(broken):>9,}  {about}")
     if (audit := summary.get("audit")) is not None:
@@ -177,8 +188,11 @@ def percent(share: dict[str, Any]) -> str:
     return f"{100 * share['value']:.1f} %{ends}"
 
 
-def _rate(summary: dict[str, Any]) -> str:
+def _rate(summary: dict[str, Any], untold: bool = False) -> str:
     profile = summary.get("profile")
+    if untold:
+        most = f"; up to {profile['rate']['high']:.0%} may be" if profile else ""
+        return f"cannot be told{most}"
     ends = f", 90 % interval {profile['rate']['low']:.1%} to {profile['rate']['high']:.1%}" if profile else ""
     return f"{summary['noise_rate']:.1%} of the labels{ends}"
 

@@ -49,7 +49,7 @@ class Verdict:
             return f"apart ({self._mixing()}nothing was adopted from the ensemble alone)."
         assumed = "as you said; " if self.assume == OVERLAPPING else self._mixing()
         adopted = f"{self.adopted:,} labels changed where most members support the ensemble; " if self.adopted else ""
-        queue = f" {self.waiting:,} of them are first in line for review." if self.waiting else ""
+        queue = f" First in line for review: {self.waiting:,} labels left alone." if self.waiting else ""
         return (
             f"overlapping ({assumed}best guess right in {1 - self.overlap:.0%}): {adopted}labels near borders were "
             f"left alone, and errors that sit together could not be seen.{queue}"

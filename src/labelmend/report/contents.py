@@ -153,6 +153,11 @@ def sentence(result: Correction) -> str:
         )
         if count
     ]
+    if result.verdict is not None and result.verdict.cannot_tell:
+        return (
+            f"How many of {summary['labelled']:,} labels are wrong cannot be told: {', '.join(parts)}, and "
+            f"{summary['kept']:,} were kept.{''.join(more)}"
+        )
     return (
         f"Of {summary['labelled']:,} labels about {summary['estimated_wrong']:,} ({result.noise_rate:.1%}) are "
         f"estimated to be wrong: {', '.join(parts)}, and {summary['kept']:,} were kept.{''.join(more)}"
@@ -169,16 +174,18 @@ def numbers(result: Correction) -> tuple[Number, ...]:
     summary = result.summary()
     kinds = {
         "corrected": ("corrected", "another label took its place"),
-        "review": ("for review", "doubtful: the best guess, to look at"),
+        "review": ("for review", "doubtful: look at these first"),
         "kept": ("kept", "the given label stays"),
         "reviewed": ("reviewed", "decided by a person"),
         "filled": ("filled in", "there was no label"),
         UNREADABLE: ("unreadable", "labels left as they were"),
     }
     seldom = ("reviewed", "filled", UNREADABLE)
+    wrong = Number("estimated wrong", summary["estimated_wrong"], f"{result.noise_rate:.1%} of the labels")
+    untold = result.verdict is not None and result.verdict.cannot_tell
     return (
         Number("samples", summary["rows"], f"of {summary['classes']:,} classes"),
-        Number("estimated wrong", summary["estimated_wrong"], f"{result.noise_rate:.1%} of the labels"),
+        *([] if untold else [wrong]),
         *(
             Number(name, result.count(status), about, status)
             for status, (name, about) in kinds.items()

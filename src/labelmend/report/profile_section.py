@@ -37,7 +37,8 @@ def profile(contents: Contents) -> Html:
     found = contents.profile
     if found is None:
         return section("profile", "What the noise is", "", element("p", "This run has no noise profile."))
-    lead = f"About {rate_text(found.rate)} are estimated to be wrong."
+    untold = contents.verdict is not None and contents.verdict.cannot_tell
+    lead = "" if untold else f"About {rate_text(found.rate)} are estimated to be wrong."
     return section(
         "profile",
         "What the noise is",

@@ -28,7 +28,6 @@ FOLLOWS = {
     "review of a few dozen samples tells them apart; so do trusted labels, better features, or assume=apart if you "
     "know that the classes can be told.",
 }
-USED = 0.005  # weight of a member that had a say
 
 
 def verdict_section(verdict: Verdict | None) -> Html | None:
@@ -50,7 +49,7 @@ def _facts(verdict: Verdict) -> Html:
         ("best guess right", f"{1 - verdict.overlap:.0%}", "expected, once scattered errors are explained away"),
         (
             "scattered errors",
-            f"{verdict.noise_low:.1%} to {verdict.noise_high:.1%}",
+            f"{100 * verdict.noise_low:.0f} to {100 * verdict.noise_high:.0f}%",
             "90 % interval of the pool; errors that sit together are not in it",
         ),
         ("mixing", _mixing(verdict.mixing), "of the ensemble's votes: 0 neighbours agree, 1 they agree as by chance"),
@@ -61,8 +60,8 @@ def _facts(verdict: Verdict) -> Html:
         rows += [("support of linear models", f"{verdict.linear:.0%}", about)]
         rows += [("support of trees", f"{verdict.trees:.0%}", "likewise")]
     rows += [
-        ("changed on the ensemble's proposal", f"{verdict.adopted:,}", ""),
-        ("left alone, first for review", f"{verdict.waiting:,}", "pool or ensemble would change them"),
+        ("adopted", f"{verdict.adopted:,}", "labels changed on the ensemble's proposal"),
+        ("left alone", f"{verdict.waiting:,}", "pool or ensemble would change them; first in line for review"),
     ]
     body = [
         element(
@@ -73,7 +72,11 @@ def _facts(verdict: Verdict) -> Html:
         )
         for name, value, about in rows
     ]
-    head = [element("th", name, scope="col") for name in ("figure", "value", "what it is")]
+    head = [
+        element("th", "figure", scope="col"),
+        element("th", "value", scope="col", class_="number"),
+        element("th", "what it is", scope="col"),
+    ]
     return table("Are the classes apart?", head, body)
 
 

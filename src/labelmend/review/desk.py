@@ -78,7 +78,8 @@ class Desk:
         if verdict is None or not (verdict.cannot_tell or verdict.waiting):
             return ""
         count = 0 if alone is None else int((alone & (self.result.status == "review")).sum())
-        first = f" {count:,} labels that were left alone for want of evidence come first." if count else ""
+        said = verdict.waiting and not verdict.cannot_tell
+        first = f" First in line: {count:,} labels that pool or ensemble would change." if count and not said else ""
         return f"Classes: {verdict.reason}{first}"
 
     def upcoming(self, query: Mapping[str, str]) -> Answer:
