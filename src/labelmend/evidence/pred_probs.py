@@ -71,8 +71,10 @@ def read_pred_probs(given: Any, labels: Labels) -> tuple[PredProbs, Labels]:
     """All models', checked; and the labels, whose classes may have become more: those that only a column names."""
     opened = [_open(name, values) for name, values in _models(given).items()]
     for one in opened:
-        _check(one, len(labels.codes))
+        _check_shape(one, labels)
     wider = with_classes(labels, [_classes_of(one, labels) for one in opened if one.columns is not None])
+    for one in opened:
+        _check_numbers(one)
     models, named = {}, np.zeros(len(wider.classes), dtype=bool)
     for one in opened:
         places = _places(one, labels, wider)
@@ -147,14 +149,23 @@ def _open(name: str, values: Any) -> _Opened:
     return _Opened(name, array, columns)
 
 
-def _check(one: _Opened, n: int) -> None:
-    """Numbers that are no probabilities, and how to make them some."""
-    values = one.values
+def _check_shape(one: _Opened, labels: Labels) -> None:
+    values, n, n_classes = one.values, len(labels.codes), len(labels.classes)
     if len(values) != n:
         raise DataError(
             f"{one.name} must have a row for each label, in the same order. Got {len(values):,} rows and {n:,} labels. "
             "Predict all rows, also those without a label."
         )
+    if one.columns is None and values.shape[1] != n_classes:
+        raise DataError(
+            f"{one.name} must have a column for each of the {n_classes:,} classes that labels name, in sorted order. "
+            f"Got {values.shape[1]:,} columns. Where there are more, name them: pandas.DataFrame(P, columns=classes)."
+        )
+
+
+def _check_numbers(one: _Opened) -> None:
+    """Numbers that are no probabilities, and how to make them some."""
+    values = one.values
     if len(rows := np.flatnonzero(~np.isfinite(values).all(axis=1))):
         raise DataError(
             f"{one.name} must be finite numbers. Got NaN or infinity in {len(rows):,} rows ({_listed(rows)}). "
@@ -233,12 +244,6 @@ def _places(one: _Opened, labels: Labels, wider: Labels) -> Codes:
     place = {spelling(value): code for code, value in enumerate(wider.classes.tolist())}
     if one.columns is not None:
         return np.array([place[spelling(column)] for column in one.columns], dtype=np.int64)
-    if one.values.shape[1] != len(labels.classes):
-        raise DataError(
-            f"{one.name} must have a column for each of the {len(labels.classes):,} classes that labels name, in "
-            f"sorted order. Got {one.values.shape[1]:,} columns. Where there are more, name them: "
-            "pandas.DataFrame(P, columns=classes)."
-        )
     return np.array([place[spelling(value)] for value in labels.classes.tolist()], dtype=np.int64)
 
 
