@@ -44,7 +44,7 @@ from labelmend.state import Problem, RoundState
 from labelmend.trust.annotators import AnnotatedPosterior, annotated_posterior
 
 BESIDE_NETS = 0.4  # power of the graphs beside cross-fitted nets, which learned most of what graphs know
-GRAPHS_ALONE = 3.0  # and where they are the only evidence; the labels from which those nets begin
+GRAPHS_ALONE = 1.5  # and where they are weighed against the labels without nets
 STANDARD_ERRORS = 2.0  # by which nets must meet the labels worse than graphs to be left out
 NETS = "nets"
 
@@ -278,9 +278,7 @@ def by_pool(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem, config
         found = annotated.probabilities.cpu().numpy()
         pool = replace(pool, posterior=found, probs=found if apart else predicted)
         transition, noise_rate, confusion = annotated.transition, annotated.noise_rate, annotated.confusion
-    labels, share = proposed(evidence, problem)
-    space = best_space(inputs.raw, inputs.prepared, learned)
-    proposals = Proposals(labels, share, mixing(labels, learned, space))
+    proposals = proposed(evidence, inputs, problem)
     joined = join(pool, in_use, fixed, proposals, config.assume)
     probabilities = joined_probabilities(pool, joined, proposals, in_use, fixed, config.assume)
     expected = (pool.probs if apart else pool.posterior)[np.arange(len(fixed)), np.maximum(in_use, 0)]
@@ -330,12 +328,17 @@ def seen_before(inputs: Inputs, pool: Pool, given: NDArray[np.int64], fixed: NDA
     return looks_in_sample(theirs, {} if inputs.alone else ours, given, (given >= 0) & ~fixed)
 
 
-def proposed(evidence: EnsembleEvidence, problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The ensemble's labels and how much of its evidence is for them."""
+def proposed(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem) -> Proposals:
+    """The ensemble's labels. Those of cross-fitted nets were weighed against the given labels before: none is rash."""
+    learned = problem.given_labels.cpu().numpy()
+    space = best_space(inputs.raw, inputs.prepared, learned)
     if evidence.nets is None:
-        return evidence.votes.cpu().numpy(), evidence.share.float().cpu().numpy()
-    found = label_posterior(together(evidence.graphs, evidence.nets), problem).probabilities.max(dim=1)
-    return found.indices.cpu().numpy(), found.values.float().cpu().numpy()
+        weighed = label_posterior(weighted_product([evidence.graphs], [GRAPHS_ALONE]), problem).probabilities
+        votes, share = evidence.votes.cpu().numpy(), evidence.share.float().cpu().numpy()
+        return Proposals(votes, weighed.argmax(dim=1).cpu().numpy(), share, mixing(votes, learned, space))
+    surest = label_posterior(together(evidence.graphs, evidence.nets), problem).probabilities.max(dim=1)
+    labels, share = surest.indices.cpu().numpy(), surest.values.float().cpu().numpy()
+    return Proposals(labels, labels, share, mixing(labels, learned, space), least=0.0)
 
 
 def joined_probabilities(

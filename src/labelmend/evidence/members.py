@@ -33,6 +33,7 @@ LINEAR, TREES = ("ridge", "logistic"), ("trees", "boosting")
 PENALTIES = 10.0 ** np.arange(-2, 3.1, 0.5)
 WIDTHS = (0.3, 1.0)  # of the kernel, as multiples of the median squared distance
 LANDMARKS, NEIGHBOURS, FOLDS = 800, 10, 5
+MANY_ROWS, FEWER_LANDMARKS = 12_000, 400  # what the rows teach is smoother then
 CENTRED_SCALE = 5.0  # of centred regression answers, which lie between -1 and 1
 LEAST_LEFT = 0.02  # of a row's own leverage: beyond, a row is hardly told by the others
 SMOOTHING = {"trees": 50.0, "logistic": 200.0, "boosting": 200.0}  # rows' worth of the answer against one of the shares
@@ -147,7 +148,8 @@ def squared_distances(rows: Floats, others: Floats) -> Floats:
 
 
 def kernels(inputs: Floats, seed: int) -> list[Kernel]:
-    chosen = np.random.default_rng(seed).permutation(len(inputs))[:LANDMARKS]
+    number = LANDMARKS if len(inputs) <= MANY_ROWS else FEWER_LANDMARKS
+    chosen = np.random.default_rng(seed).permutation(len(inputs))[:number]
     landmarks = inputs[chosen]
     between = squared_distances(landmarks, landmarks)
     usual = float(np.median(between[between > 1e-9])) if (between > 1e-9).any() else 1.0
