@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,9 +25,11 @@ from labelmend.data.labels import Labels, check_classes, read_labels
 from labelmend.data.samples import Samples, VectorSamples
 from labelmend.decide import STATUS_NAMES, Decision, decide
 from labelmend.decision.deciding import Decided, decider
+from labelmend.decision.verdict import APART
 from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.evidence.inputs import Inputs
+from labelmend.evidence.pred_probs import PredProbs, read_pred_probs
 from labelmend.loop import Callback, Progress, run
 from labelmend.model import NetFactory, VectorModel, fit_vector_model, net_model
 from labelmend.nets.mlp import MLP
@@ -50,9 +52,10 @@ from labelmend.trust.reasons import REASON_TYPE, REASONS
 
 
 def correct(
-    X: Any,
+    X: Any = None,
     y: Any = None,
     *,
+    pred_probs: Any = None,
     annotators: Any = None,
     trusted: Any = None,
     ids: Any = None,
@@ -68,8 +71,11 @@ def correct(
 ) -> Correction:
     """Correct the labels `y` of the feature vectors `X`.
 
-    X: rows by columns, dense (numpy, pandas, polars, torch, nested lists) or scipy sparse.
+    X: rows by columns, dense (numpy, pandas, polars, torch, nested lists) or scipy sparse. May be left out where there
+        are pred_probs; then assume="apart", unless said otherwise.
     y: one label per row, of any type; None, NaN and pandas.NA are missing labels, and so is the value `missing`.
+    pred_probs: probabilities of your own model, out of sample: rows by classes, in the order of the sorted classes, or
+        a DataFrame whose columns name them; a dict or list of several models'.
     annotators: who gave the labels. One name per row; or, where several people labelled a row, a table with a row for
         each row of X and a column for each annotator, missing where someone said nothing: a pandas or polars
         DataFrame, a dict {name: labels}, or a two-dimensional array. With a table, y may be left out: the given labels
@@ -86,18 +92,25 @@ def correct(
     """
     began = time.perf_counter()
     limit = read_limit(time_limit)
-    config = make_config(preset, **parameters)
-    matrix, labels, certain = read(X, y, trusted, missing, annotators)
+    config = with_assumption(make_config(preset, **parameters), parameters, alone=X is None)
+    matrix, labels, certain, probabilities = read_all(X, y, trusted, missing, annotators, pred_probs)
     names = read_ids(ids, len(labels.codes))
-    task = vector_task(matrix, labels, certain, config, net)
+    task = vector_task(matrix, labels, certain, config, net, probabilities, alone=X is None)
     notes = notice(labels, task.duplicates, config)
     for note in notes:
         warnings.warn(note, LabelmendWarning, stacklevel=2)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task, callback, progress, keeper, limit)
     result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
-    named = {"annotators": annotators, "trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net}
-    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, {**named, **parameters}))
+    named = {"pred_probs": pred_probs, "annotators": annotators, "trusted": trusted, "ids": ids, "missing": missing}
+    named |= {"preset": preset, "net": net, **parameters}
+    given, named = ({"X": X, "y": y}, named) if X is not None else ({}, {"y": y, **named})
+    return replace(result, source=ARRAYS, repeat=call_text("correct", given, named))
+
+
+def with_assumption(config: RunConfig, named: Collection[str], alone: bool) -> RunConfig:
+    """Probabilities alone say nothing about whether classes are apart: that is assumed, unless the user said."""
+    return replace(config, assume=APART) if alone and "assume" not in named else config
 
 
 @dataclass(frozen=True)
@@ -130,14 +143,27 @@ class Solution:
 
 
 def vector_task(
-    matrix: Any, labels: Labels, trusted: NDArray[np.bool_], config: RunConfig, net: NetFactory | None
+    matrix: Any,
+    labels: Labels,
+    trusted: NDArray[np.bool_],
+    config: RunConfig,
+    net: NetFactory | None,
+    pred_probs: PredProbs | None = None,
+    alone: bool = False,
 ) -> Task:
-    """Feature vectors, scaled, on their device."""
+    """Feature vectors, scaled, on their device; `alone`: they are made of the probabilities."""
     config = follow(config, len(labels.codes), len(labels.classes))
     device = choose_device(config.device)
     scaler = fit_scaler(matrix, config.seed)
     samples = VectorSamples(torch.from_numpy(scaler(matrix)).to(device))
     inputs = Inputs.of(matrix, scaler.projection, config.seed)
+    if pred_probs is not None:
+        if config.decide == "votes" and not alone:
+            raise ConfigError(
+                "pred_probs beside features are for the pool, which the parameters leave out (preset paper, "
+                "decide='votes'). Leave out pred_probs, or those parameters."
+            )
+        inputs = replace(inputs, given_scores=pred_probs.scores(), named=pred_probs.named, alone=alone)
     n_classes = len(labels.classes)
     default = partial(MLP, scaler.n_inputs, config.hidden or 1, n_classes)
 
@@ -152,7 +178,7 @@ def vector_task(
         config,
         make_model,
         conflicting_duplicates(matrix, labels.codes),
-        fingerprint(matrix, labels),
+        fingerprint(matrix, labels, pred_probs),
         inputs if config.decide == "posterior" else None,
     )
 
@@ -199,10 +225,10 @@ def solve(
         decision = final_decision(found, state, problem, config)
         decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
-        concluded = conclude(
-            state, problem, found, decision, 0.0 if config.budget else config.outlier_share, config.seed
-        )
-    notes = [*checkpoints.notes, *harm]
+        # Probabilities that sum to one cannot say that a sample fits no class.
+        nowhere = config.budget or (inputs is not None and inputs.alone)
+        concluded = conclude(state, problem, found, decision, 0.0 if nowhere else config.outlier_share, config.seed)
+    notes = [*checkpoints.notes, *harm, *found.notes]
     drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
@@ -298,6 +324,7 @@ def assemble(
         versions=versions(),
         annotators=_annotators(solution.decided, labels, rows),
         label_score=_spread(_numpy(solution.decided.score), rows, np.zeros(n, np.float32)),
+        left_alone=_spread(_numpy(solution.decided.left_alone), rows, np.zeros(n, bool)),
         verdict=solution.decided.verdict,
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,
@@ -316,18 +343,31 @@ def _annotators(found: Decided, labels: Labels, rows: NDArray[np.int64]) -> Anno
 
 
 def read(X: Any, y: Any, trusted: Any, missing: Any, annotators: Any = None) -> tuple[Any, Labels, NDArray[np.bool_]]:
-    """All checks of the data, before any work."""
+    """All checks of features and labels, before any work."""
+    matrix, labels, certain, _ = read_all(X, y, trusted, missing, annotators, None)
+    return matrix, labels, certain
+
+
+def read_all(
+    X: Any, y: Any, trusted: Any, missing: Any, annotators: Any, pred_probs: Any
+) -> tuple[Any, Labels, NDArray[np.bool_], PredProbs | None]:
+    """The same with probabilities of the user's own models, which are the features where there are no others."""
     if y is None and annotators is None:
         raise DataError("there must be labels: y, or a table of them as annotators. Got neither.")
-    matrix = read_features(X)
+    if X is None and pred_probs is None:
+        raise DataError("there must be features X, or probabilities as pred_probs. Got neither.")
     labels = read_labels(y, missing) if annotators is None else read_annotated(y, annotators, missing)
+    probabilities = None
+    if pred_probs is not None:
+        probabilities, labels = read_pred_probs(pred_probs, labels)
+    matrix = probabilities.features() if X is None and probabilities is not None else read_features(X)
     if len(labels.codes) != matrix.shape[0]:
         raise DataError(
             "features and labels must have the same length. "
             f"Got {matrix.shape[0]} rows and {len(labels.codes)} labels instead."
         )
     check_features(matrix)
-    return matrix, *checked_labels(labels, trusted)
+    return matrix, *checked_labels(labels, trusted), probabilities
 
 
 def checked_labels(labels: Labels, trusted: Any) -> tuple[Labels, NDArray[np.bool_]]:
@@ -356,8 +396,8 @@ def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> li
     """What is handled, and the user should know."""
     notes = []
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.classes))
-    tiny = [str(c) for c in labels.classes[sizes < config.min_class_size]]
-    small = int((sizes < config.n_branches).sum())
+    tiny = [str(c) for c in labels.classes[(sizes > 0) & (sizes < config.min_class_size)]]
+    small = int(((sizes > 0) & (sizes < config.n_branches)).sum())
     if tiny:
         notes.append(
             f"{len(tiny)} class(es) have fewer than {config.min_class_size} samples and keep their labels, "
@@ -417,14 +457,16 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def fingerprint(matrix: Any, labels: Labels) -> str:
-    """SHA-256 of features, labels and who gave them: tells whether a run belongs to these data."""
+def fingerprint(matrix: Any, labels: Labels, pred_probs: PredProbs | None = None) -> str:
+    """SHA-256 of features, labels, who gave them and models' probabilities: whether a run belongs to these data."""
     digest = hashlib.sha256()
     parts = (matrix.data, matrix.indices, matrix.indptr) if scipy.sparse.issparse(matrix) else (matrix,)
     for part in (*parts, labels.codes):
         digest.update(np.ascontiguousarray(part).data)
     if labels.annotations is not None:
         digest.update(labels.annotations.digest().encode())
+    if pred_probs is not None:
+        digest.update(pred_probs.digest().encode())
     return digest.hexdigest()
 
 

@@ -91,7 +91,7 @@ class Subject:
         if numbers := [f"{name} ({self.data[name]}, were {data[name]})" for name in COUNTS if name in changed]:
             return numbers
         if changed or not _close(self.glimpse, glimpse):
-            return [name for name in changed if name != "fingerprint"] or ["features or pictures"]
+            return [name for name in changed if name != "fingerprint"] or ["features, pictures or pred_probs"]
         names = sorted({*self.parameters, *parameters})
         pairs = [(name, self.parameters.get(name), parameters.get(name)) for name in names]
         return [f"{name} ({mine!r}, was {theirs!r})" for name, mine, theirs in pairs if mine != theirs]

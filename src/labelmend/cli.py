@@ -113,7 +113,17 @@ def _add_correct(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _add_data_options(verb.add_argument_group("data"))
+    data = verb.add_argument_group("data")
+    _add_data_options(data)
+    data.add_argument(
+        "--pred-probs",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="out-of-sample probabilities of your own model, a column per class: .npy, .npz, .csv or .parquet; "
+        "repeatable; the table may then hold labels alone",
+    )
     _add_picture_options(verb.add_argument_group("pictures"))
     _add_output_options(verb.add_argument_group("output"))
     add_parameters(verb)
@@ -143,6 +153,7 @@ def _add_data_options(group: Any) -> None:
         metavar="A,B,...",
         help="columns that hold the labels of each annotator; --labels may then be left out: it is their consensus",
     )
+    group.set_defaults(pred_probs=[])
     group.set_defaults(trusted_until=None)  # the last decision that counts, noted for --resume
     group.add_argument("--ignore", metavar="COLUMN", action="append", default=[], help="leave a column out; repeatable")
     group.add_argument("--features", metavar="ARRAY", help="feature array of an .npz, if it is not clear which")

@@ -185,8 +185,8 @@ class RunConfig:
     )
     assume: str = _option(
         "auto",
-        "whether the classes are apart: auto: as the members of the pool support it; apart: take the best guess; "
-        "overlapping: the pool alone",
+        "do classes overlap? auto: found from the data; apart: they do not, so take the best guess; overlapping: they "
+        "do, so change only what stands out; with probabilities alone apart",
         ASSUME,
     )
     audit: float = _option(

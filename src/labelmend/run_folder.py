@@ -21,7 +21,9 @@
     annotators.npz     how good everyone is who gave labels: the arrays of `Annotators` in trust/annotator_record.py;
                        only where it was said who did
     map.npz            indices, positions: some of the samples on a plane, for the report; runs before it have none
-    given.npz          confidence: posterior probability of each given label; not in runs before it
+    given.npz          confidence: probability of each given label; score: the same before anything was adopted from the
+                       ensemble, by which suspects are ranked (low is suspicious); left_alone: whose label stays for
+                       want of evidence, first in line for review; not in runs before them
     audit.json         what became of planted errors, see trust/audit.py; only after `--audit`
     verdict.json       are the classes apart, and who supports the changes, see decision/verdict.py; not of preset paper
     summary.json       counts, noise rate, classes and their type, confused pairs, duplicates, warnings
@@ -296,7 +298,8 @@ def _write_arrays(result: Correction, folder: Path) -> None:
     if result.annotators is not None:
         np.savez_compressed(folder / ANNOTATORS, **vars(result.annotators))
     if result.given_confidence is not None:
-        scores: dict[str, Any] = {} if result.label_score is None else {"score": result.label_score}
+        named = {"score": result.label_score, "left_alone": result.left_alone}
+        scores: dict[str, Any] = {name: values for name, values in named.items() if values is not None}
         np.savez_compressed(folder / GIVEN, confidence=result.given_confidence, **scores)
     if result.map is not None:
         np.savez_compressed(folder / MAP, indices=result.map.indices, positions=result.map.positions)
@@ -410,13 +413,14 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
         given_confidence=_read_given(folder / GIVEN, "confidence", len(table)),
         label_score=_read_given(folder / GIVEN, "score", len(table)),
+        left_alone=_read_given(folder / GIVEN, "left_alone", len(table)),
         audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
         temperature=summary.get("temperature"),
         verdict=verdict_from(_read_json(folder / VERDICT)) if (folder / VERDICT).exists() else None,
     )
 
 
-def _read_given(path: Path, name: str, n: int) -> NDArray[np.float32] | None:
+def _read_given(path: Path, name: str, n: int) -> NDArray[Any] | None:
     """None in folders of before there was such an array."""
     found = _read_arrays(path).get(name) if path.exists() else None
     if found is not None and found.shape != (n,):

@@ -143,6 +143,8 @@ def _open_polars(y: Any) -> Opened:
 
 
 def _to_numpy(dtype: np.dtype[Any], shape: tuple[int, ...], new: NDArray[Any]) -> NDArray[Any]:
+    if dtype.kind == "U":  # a class that no label names may have a longer name
+        dtype = np.promote_types(dtype, new.astype(np.str_).dtype)
     return new.astype(dtype, copy=False).reshape(shape)
 
 
@@ -163,7 +165,11 @@ def _to_tuple(new: NDArray[Any]) -> tuple[Any, ...]:
 def _to_pandas(dtype: Any, index: Any, name: Any, new: NDArray[Any]) -> Any:
     import pandas
 
-    return pandas.Series(new, index=index, name=name, dtype=object).astype(dtype)
+    series = pandas.Series(new, index=index, name=name, dtype=object)
+    if isinstance(dtype, pandas.CategoricalDtype):
+        more = pandas.Index(series.dropna().unique()).difference(dtype.categories)
+        dtype = pandas.CategoricalDtype([*dtype.categories, *more], dtype.ordered) if len(more) else dtype
+    return series.astype(dtype)
 
 
 def _to_pandas_index(dtype: Any, name: Any, new: NDArray[Any]) -> Any:

@@ -54,11 +54,13 @@ def load_table(
     features: str | None = None,
     ignore: Sequence[str] = (),
     annotators: AnnotatorColumns = None,
+    labels_alone: bool = False,
 ) -> Table:
     """Read a table. `labels`, `id_column`, `trusted_column`, `annotators` name columns, or arrays of an .npz.
 
     `features` names the feature array of an .npz; in tables every other column that is not ignored is a feature.
-    For a bare .npy the labels are another .npy file, or the number of a column.
+    For a bare .npy the labels are another .npy file, or the number of a column. With `labels_alone` a file need not
+    have features; it then gives a table of no columns.
     """
     path = Path(path)
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz, ".npy": _read_npy}
@@ -70,7 +72,8 @@ def load_table(
     try:
         if path.stat().st_size == 0:
             raise DataError(f"{path} must hold data. It is empty.")
-        table = reader(path, Columns(labels, id_column, trusted_column, features, tuple(ignore), annotators))
+        named = labels, id_column, trusted_column, features, tuple(ignore), annotators, labels_alone
+        table = reader(path, Columns(*named))
     except OSError as error:
         raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
     _check_lengths(table)
@@ -114,6 +117,7 @@ class Columns:
     features: str | None
     ignore: tuple[str, ...]
     annotators: AnnotatorColumns = None
+    labels_alone: bool = False
 
     def special(self) -> list[str]:
         said = (self.annotators,) if isinstance(self.annotators, str) else self.annotators or ()
@@ -197,20 +201,24 @@ def _read_npz(path: Path, columns: Columns) -> Table:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             columns.require(archive.files, "array")
             feature_name = columns.features or _feature_array(archive, columns)
-            wanted = {name: text_of(archive[name]) for name in (feature_name, *columns.special())}
+            wanted = {name: text_of(archive[name]) for name in (feature_name, *columns.special()) if name is not None}
     except DataError:
         raise
     except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
         raise DataError(not_plain_arrays(path)) from error
+    if feature_name is None:
+        return columns.table(np.empty((len(next(iter(wanted.values()))), 0), np.float32), wanted, [])
     matrix = _matrix(wanted[feature_name], f"the array {feature_name!r}")
     return columns.table(matrix, wanted, [f"{feature_name}[{i}]" for i in range(matrix.shape[1])])
 
 
-def _feature_array(archive: Any, columns: Columns) -> str:
-    """The one named X, x or features, or the one two-dimensional array."""
+def _feature_array(archive: Any, columns: Columns) -> str | None:
+    """The one named X, x or features, or the one two-dimensional array; None where labels alone will do."""
     others: list[str] = [name for name in archive.files if name not in columns.special() and name not in columns.ignore]
     found = [name for name in others if name in FEATURE_ARRAYS]
     found = found or [name for name in others if archive[name].ndim == 2]
+    if not found and columns.labels_alone and columns.special():
+        return None
     if len(found) != 1:
         raise DataError(
             f"the features must be one two-dimensional array. Got {', '.join(others) or 'none'}; "
@@ -225,8 +233,11 @@ def _read_npy(path: Path, columns: Columns) -> Table:
         raise DataError(
             "an .npy has no names for --id, --trusted, --features, --ignore or annotators. Use an .npz or a table."
         )
-    assert columns.labels is not None
-    array = _load_npy(path)
+    array = text_of(_load_npy(path))
+    if columns.labels is None and columns.labels_alone and array.ndim == 1:
+        return Table(np.empty((len(array), 0), np.float32), array, None, None, [])
+    if columns.labels is None:
+        raise DataError(f"{path} must come with --labels: another .npy file, or the number of its label column.")
     features = _matrix(array, str(path))
     names = [str(place) for place in range(features.shape[1])]
     if columns.labels.endswith(".npy"):

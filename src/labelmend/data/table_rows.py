@@ -125,7 +125,7 @@ class ArrayRows:
     def __init__(
         self, path: Path, labels: str | None, id: str | None, trusted: str | None, features: str | None
     ) -> None:
-        table = load_table(path, labels, id, trusted, features)
+        table = load_table(path, labels, id, trusted, features, labels_alone=True)
         self.features = table.features
         label_name = "label" if path.suffix.lower() == ".npy" else labels
         named: list[tuple[str | None, NDArray[Any] | None]] = [

@@ -69,7 +69,18 @@ class Desk:
             "reason": self.originals.reason,
             "noise_rate": self.result.noise_rate,
             "review_below": self.result.config.review_below,
+            "note": self._note(),
         }
+
+    def _note(self) -> str:
+        """What a person should know before the first sample: that the run could not tell, or left labels alone."""
+        verdict, alone = self.result.verdict, self.result.left_alone
+        if verdict is None or not (verdict.cannot_tell or verdict.waiting):
+            return ""
+        count = 0 if alone is None else int((alone & (self.result.status == "review")).sum())
+        said = verdict.waiting and not verdict.cannot_tell
+        first = f" First in line: {count:,} labels that pool or ensemble would change." if count and not said else ""
+        return f"Classes: {verdict.reason}{first}"
 
     def upcoming(self, query: Mapping[str, str]) -> Answer:
         asked = self._asked(query)
