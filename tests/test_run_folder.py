@@ -78,6 +78,7 @@ def test_the_folder_holds_the_files_of_the_docstring_and_no_others(saved):
     told -= {
         "report.html",
         "review.sqlite",
+        "review.lock",
         "reviewed.npz",
         "labels_before_review.csv",
         "audit.json",

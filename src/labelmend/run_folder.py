@@ -5,6 +5,7 @@
     unreadable.csv     id, reason: the pictures that could not be read; only where there are some
     labels.parquet     labels.csv once more, where pyarrow is installed; a missing given label is null
     review.sqlite      what a person decided (`labelmend review`), see review/decisions.py; only where someone did
+    review.lock        the process that has a review open; only while one is, see run_hold.py
     reviewed.npz       the decisions merged into the labels (`labelmend apply`), see reviewed.py; then labels.csv and
                        labels.parquet hold the merged labels
     labels_before_review.csv  labels.csv as the run itself wrote it; only where a review was applied
@@ -74,6 +75,7 @@ from labelmend.records import CorrectionRecord, RoundRecord
 from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
 from labelmend.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
+from labelmend.run_hold import refuse_held, replacing
 from labelmend.run_readme import README, run_readme
 from labelmend.source import source_from
 from labelmend.trust.annotator_record import Annotators
@@ -106,7 +108,8 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
         readme = run_readme(result, target.name, __doc__ or "", there)
         (partial / README).write_text(readme, encoding="utf-8", errors="backslashreplace")
         flush(partial)
-        put_in_place(partial, target)
+        with replacing(target):
+            put_in_place(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # what failed, or the old run that changed places with the new one
     return path
@@ -166,6 +169,7 @@ def refuse_existing(path: Path, force: bool) -> None:
             raise RunFolderError(f"the output folder must not exist. {path} does; choose another name or use --force.")
         if not _is_replaceable(path):
             raise RunFolderError(f"--force replaces run folders only. {path} is not one; choose another name.")
+        refuse_held(path)
         if holds_decisions(path):
             raise RunFolderError(
                 f"--force does not delete what a person decided. {path} holds a review; choose another name, or remove "
