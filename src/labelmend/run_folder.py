@@ -1,7 +1,8 @@
 """The run folder: the contract between commands. This is the one place that says what is in it.
 
     labels.csv         id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order;
-                       a missing given label is empty, and so is the runner-up of a picture that could not be read
+                       a missing given label is empty, and so is the runner-up of a picture that could not be read;
+                       a copy for people of what codes.npz holds, checked when the run is read
     unreadable.csv     id, reason: the pictures that could not be read; only where there are some
     labels.parquet     labels.csv once more, where pyarrow is installed; a missing given label is null
     review.sqlite      what a person decided (`labelmend review`), see review/decisions.py; only where someone did
@@ -9,7 +10,8 @@
     reviewed.npz       the decisions merged into the labels (`labelmend apply`), see reviewed.py; then labels.csv and
                        labels.parquet hold the merged labels
     labels_before_review.csv  labels.csv as the run itself wrote it; only where a review was applied
-    codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label)
+    codes.npz          given, corrected, runner_up: the same labels as positions in the classes (-1: no label); and
+                       ids, status, confidence, certainty; not in runs before it, whose labels.csv is all there is
     votes.npz          class shares of the suggestions: data, indices, indptr, shape of a CSR matrix
     neighbors.npz      indices: the nearest samples of each sample
     transition.npz     transition: P(given | true), rows and columns in the order of the classes;
@@ -70,6 +72,7 @@ from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.in_place import flush, put_in_place
+from labelmend.label_table import check_table
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
 from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
@@ -92,6 +95,8 @@ GIVEN, AUDIT, TUNING = "given.npz", "audit.json", "tuning.json"
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 PROFILE, REASONS_FILE, MISFIT = "profile.json", "reasons.csv", "misfit.npz"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
+PER_SAMPLE = ("ids", "status", "confidence", "certainty")  # in codes.npz, beside the codes
+UNREVIEWED = ("id", "given")  # the columns that no review changes
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 
 
@@ -123,15 +128,17 @@ def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) 
     """
     folder = Path(path)
     result = load_labels(folder)
-    with _whole(folder):
+    with reading(folder):
         return replace(result, model=load_model(folder, result.classes, net, backbone))
 
 
 def load_labels(folder: Path) -> Correction:
     """The same without the classifier, for whom it is not needed: `model` is None."""
     result = read_run(folder)
-    with _whole(folder):
-        return with_reviewed(result, read_reviewed(folder))
+    with reading(folder):
+        merged = with_reviewed(result, read_reviewed(folder, len(result), len(result.classes)))
+        _check_merged(folder, merged)
+        return merged
 
 
 def read_run(folder: Path) -> Correction:
@@ -144,12 +151,12 @@ def read_run(folder: Path) -> Correction:
             f"the run folder must be of format {' or '.join(map(str, READABLE_VERSIONS))}. {folder} is of format "
             f"{config.get('format_version')}; use the version of labelmend that wrote it."
         )
-    with _whole(folder):
+    with reading(folder):
         return _read_all(folder, config)
 
 
 @contextmanager
-def _whole(folder: Path) -> Iterator[None]:
+def reading(folder: Path) -> Iterator[None]:
     """Say of any error on reading that the folder is damaged."""
     try:
         yield
@@ -265,7 +272,7 @@ def _write_trust(result: Correction, folder: Path) -> None:
 def write_labels(result: Correction, folder: Path) -> None:
     """The files that change when a review is applied."""
     rows = _label_rows(result)
-    _write_csv(COLUMNS, rows, folder / LABELS)
+    write_table(result, folder / LABELS)
     if util.find_spec("pyarrow") is not None:
         _write_parquet(rows, folder / LABELS_PARQUET)
     summary = {
@@ -279,6 +286,11 @@ def write_labels(result: Correction, folder: Path) -> None:
     _write_json(folder / SUMMARY, summary)
 
 
+def write_table(result: Correction, path: Path) -> None:
+    """labels.csv alone."""
+    _write_csv(COLUMNS, _label_rows(result), path)
+
+
 def _write_arrays(result: Correction, folder: Path) -> None:
     place = {None: -1} | {value: code for code, value in enumerate(result.classes.tolist())}
     np.savez_compressed(
@@ -286,6 +298,10 @@ def _write_arrays(result: Correction, folder: Path) -> None:
         given=result.given.codes,
         corrected=result.corrected_codes,
         runner_up=np.array([place[value] for value in result.runner_up.tolist()], dtype=np.int64),
+        ids=np.array([as_text(name) for name in result.ids], dtype=np.str_),
+        status=result.status,
+        confidence=result.confidence.astype(np.float32),
+        certainty=result.certainty.astype(np.float32),
     )
     votes = result.votes
     np.savez_compressed(
@@ -368,21 +384,26 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
     classes = _as_kind(summary["class_values"], summary["class_kind"])
     codes = _read_arrays(folder / "codes.npz")
     votes = _read_arrays(folder / "votes.npz")
-    before = folder / BEFORE_REVIEW
-    if (folder / REVIEWED_FILE).exists() and not before.exists():
+    if (folder / REVIEWED_FILE).exists() and not (folder / BEFORE_REVIEW).exists():
         raise ValueError(f"{BEFORE_REVIEW} is missing: it says what the run decided before the review")
-    table = _read_csv(before if before.exists() else folder / LABELS)
+    per_sample = {name: codes[name] for name in PER_SAMPLE} if "ids" in codes else _read_table(folder)
     unreadable = _read_csv(folder / UNREADABLE_FILE) if (folder / UNREADABLE_FILE).exists() else []
     neighbors = _read_arrays(folder / "neighbors.npz")["indices"]
     transition = _read_arrays(folder / "transition.npz")
-    _check_lengths(table=table, neighbors=neighbors, votes=votes["indptr"][1:], **codes)
+    _check_lengths(neighbors=neighbors, votes=votes["indptr"][1:], **{**codes, **per_sample})
+    n = len(codes["given"])
+    for name in ("given", "corrected", "runner_up"):
+        _check_range(codes[name], len(classes), f"{name} of codes.npz")
+    _check_range(neighbors, n, "neighbors.npz")
+    if tuple(votes["shape"]) != (n, len(classes)) or transition["transition"].shape != (len(classes), len(classes)):
+        raise ValueError(f"votes.npz or transition.npz is not about {n} samples of {len(classes)} classes")
     given = Labels(codes["given"], classes, lambda values: values)
     parameters: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in config["parameters"].items()}
-    return Correction(
+    result = Correction(
         labels=given.decode(codes["corrected"]),
-        status=np.array([row["status"] for row in table], dtype=STATUS_TYPE),
-        confidence=np.array([row["confidence"] for row in table], dtype=np.float32),
-        certainty=np.array([row["certainty"] for row in table], dtype=np.float32),
+        status=per_sample["status"].astype(STATUS_TYPE),
+        confidence=per_sample["confidence"].astype(np.float32),
+        certainty=per_sample["certainty"].astype(np.float32),
         runner_up=given.values(codes["runner_up"]),
         noise_rate=summary["noise_rate"],
         transition=transition["transition"],
@@ -393,26 +414,57 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         config=RunConfig(**parameters),
         given=given,
         corrected_codes=codes["corrected"],
-        ids=np.array([row["id"] for row in table]),
+        ids=per_sample["ids"].astype(np.str_),
         neighbors=neighbors,
         fingerprint=config["fingerprint"],
         seconds=summary["seconds"],
         duplicates=summary["duplicates"],
         warnings=summary["warnings"],
         unreadable={row["id"]: row["reason"] for row in unreadable},
-        map=_read_map(folder / MAP, len(table)),
+        map=_read_map(folder / MAP, n),
         versions=config.get("versions", {}),
         repeat=config.get("repeat", ""),
         profile=_read_profile(folder / PROFILE, transition),
-        reason=_read_reasons(folder / REASONS_FILE, len(table)),
+        reason=_read_reasons(folder / REASONS_FILE, n),
         misfit=_read_arrays(folder / MISFIT)["misfit"] if (folder / MISFIT).exists() else None,
         source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
-        annotators=_read_annotators(folder / ANNOTATORS, len(table), len(classes)),
-        given_confidence=_read_given(folder / GIVEN, len(table)),
+        annotators=_read_annotators(folder / ANNOTATORS, n, len(classes)),
+        given_confidence=_read_given(folder / GIVEN, n),
         audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
         temperature=summary.get("temperature"),
         tuning=tuning_from(_read_json(folder / TUNING)) if (folder / TUNING).exists() else None,
     )
+    _check_table(folder, result)
+    return result
+
+
+def _read_table(folder: Path) -> dict[str, NDArray[Any]]:
+    """What runs had in their table alone, before they had it in codes.npz."""
+    before = folder / BEFORE_REVIEW
+    table = _read_csv(before if before.exists() else folder / LABELS)
+    return {
+        "ids": np.array([row["id"] for row in table], dtype=np.str_),
+        "status": np.array([row["status"] for row in table], dtype=STATUS_TYPE),
+        "confidence": np.array([row["confidence"] for row in table], dtype=np.float32),
+        "certainty": np.array([row["certainty"] for row in table], dtype=np.float32),
+    }
+
+
+def _check_table(folder: Path, result: Correction) -> None:
+    """The tables of the folder against the run: after a review, labels.csv holds other labels."""
+    before, now = folder / BEFORE_REVIEW, folder / LABELS
+    rows = _label_rows(result)
+    if before.exists():
+        check_table(before, COLUMNS, rows)
+    if now.exists():
+        check_table(now, COLUMNS, rows, UNREVIEWED if before.exists() else ())
+
+
+def _check_merged(folder: Path, merged: Correction) -> None:
+    """After a review, labels.csv is the merged table, or still that of the run where `apply` was interrupted."""
+    before, now = folder / BEFORE_REVIEW, folder / LABELS
+    if before.exists() and now.exists() and now.read_bytes() != before.read_bytes():
+        check_table(now, COLUMNS, _label_rows(merged))
 
 
 def _read_given(path: Path, n: int) -> NDArray[np.float32] | None:
@@ -467,6 +519,12 @@ def _check_lengths(**parts: Any) -> None:
     lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"its files differ in the number of samples, {lengths}")
+
+
+def _check_range(codes: NDArray[Any], end: int, name: str) -> None:
+    """Whole numbers from -1 up to `end`, which is excluded."""
+    if codes.dtype.kind not in "iu" or (codes.size and not (codes.min() >= -1 and codes.max() < end)):
+        raise ValueError(f"{name} has numbers out of range")
 
 
 def _as_kind(values: list[Any], kind: str) -> NDArray[Any]:

@@ -199,6 +199,37 @@ def test_a_review_whose_beginning_is_lost_is_damaged(run, decide):
         labelmend.load(run)
 
 
+@pytest.mark.parametrize("column", [0, 1, 2, 4])
+def test_a_merged_table_that_somebody_edited_is_told(run, decide, column):
+    decide((0, LABEL, 2))
+    apply(run)
+    whole = (run / "labels.csv").read_bytes()
+    with (run / "labels.csv").open(newline="") as file:
+        header, *rows = list(csv.reader(file))
+    rows[7][column] = rows[8][column] + "0"
+    with (run / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    with pytest.raises(RunFolderError, match=header[column]):
+        labelmend.load(run)
+    (run / "labels.csv").unlink()
+    apply(run)
+    assert (run / "labels.csv").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "changes", [{"samples": [-1]}, {"samples": [36]}, {"codes": [3]}, {"unsure": [-1]}, {"samples": [0, 1]}]
+)
+def test_merged_decisions_about_no_sample_or_class_are_refused(run, decide, changes):
+    decide((0, LABEL, 2))
+    apply(run)
+    with np.load(run / "reviewed.npz") as arrays:
+        found = {**arrays, **{name: np.array(values) for name, values in changes.items()}}
+    np.savez(run / "reviewed.npz", **found)
+    for read in (labelmend.load, apply):
+        with pytest.raises(RunFolderError, match=r"reviewed\.npz"):
+            read(run)
+
+
 def test_decisions_in_python(run, decide):
     decide((0, LABEL, 2), (1, UNSURE, None), (2, SKIP, None), (3, LABEL, 0))
     ids, labels = read_decisions(run)
