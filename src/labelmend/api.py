@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from labelmend.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
 from labelmend.config import CALIBRATED_REVIEW_BELOW, REVIEW_BELOW, RunConfig, follow, make_config
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
-from labelmend.data.labels import Labels, check_classes, read_labels
+from labelmend.data.labels import Labels, check_classes, read_labels, values_of
 from labelmend.data.samples import Samples, VectorSamples
 from labelmend.decide import STATUS_NAMES, Decision, Posterior
 from labelmend.engines.local import LocalEngine, fast_arithmetic
@@ -339,7 +339,7 @@ def read_trusted(trusted: Any, labels: Labels) -> NDArray[np.bool_]:
 
 def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> list[str]:
     """What is handled, and the user should know."""
-    notes = []
+    notes = list(labels.notes)
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.classes))
     tiny = [str(c) for c in labels.classes[sizes < config.min_class_size]]
     small = int((sizes < config.n_branches).sum())
@@ -414,7 +414,7 @@ def fingerprint(matrix: Any, labels: Labels) -> str:
 
 
 def _read_mask(mask: Any, n: int) -> NDArray[np.bool_]:
-    array = np.asarray(mask)
+    array = values_of(mask, "trusted")
     try:
         numbers = array.astype(float)
     except (TypeError, ValueError):
@@ -430,7 +430,7 @@ def read_ids(ids: Any, n: int) -> NDArray[Any]:
     """Names of the rows; their positions where none are given."""
     if ids is None:
         return np.arange(n)
-    array = np.asarray(ids)
+    array = values_of(ids, "ids")
     if array.shape != (n,):
         raise DataError(f"ids must be one per row ({n}). Got an array of shape {array.shape} instead.")
     if (repeated := n - len(set(array.tolist()))) > 0:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import secrets
 import time
@@ -180,7 +181,7 @@ class Checkpoints(NoCheckpoints):
 @contextmanager
 def checkpoints_in(folder: str | Path | None, every: float, subject: Callable[[], Subject]) -> Iterator[NoCheckpoints]:
     """The checkpoints of one run, with its folder kept from other processes."""
-    if not (isinstance(every, int | float) and every >= 0):
+    if not (isinstance(every, int | float) and 0 <= every < math.inf):
         raise ConfigError(f"checkpoint_every must be seconds, at least 0. Got {every!r} instead.")
     if folder is None:
         yield NoCheckpoints()

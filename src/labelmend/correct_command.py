@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelmend import api
 from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import follow, make_config
@@ -296,6 +298,8 @@ def missing_value(text: str | None, labels: Any) -> Any:
 
 def _same(value: Any, text: str) -> bool:
     try:
+        if isinstance(value, int | np.integer) and text.strip().lstrip("+-").isdigit():
+            return int(value) == int(text)  # as floats, neighbours beyond 2^53 are one number
         return str(value) == text or float(value) == float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False

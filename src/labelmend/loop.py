@@ -17,6 +17,7 @@ from labelmend.config import RunConfig
 from labelmend.decide import Decision, Posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
+from labelmend.finite import refuse_diverged
 from labelmend.graph.knn import make_cells, normalize_rows
 from labelmend.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
@@ -46,6 +47,7 @@ def run(
     else:
         progress("warm-up")
         steps.warm_up(state, problem, config)
+        refuse_diverged("the warm-up", config.lr, [state.noisy_net])
         checkpoints.save(state)
     play_rounds(state, problem, config, engine, callback, progress, checkpoints, limit)
     progress("decide")
@@ -53,6 +55,7 @@ def run(
     if config.fine_tune_passes:
         progress("fine-tune")
         steps.fine_tune(state, problem, config)
+        refuse_diverged("fine-tuning", config.lr, [state.deployed_net])
     return state, posterior, decision
 
 
@@ -68,6 +71,8 @@ def play_rounds(
 ) -> None:
     while state.round_index < (config.n_rounds or 0) and limit.leaves_time(state.history, _corrects(state, config)):
         record = play_round(state, problem, config, engine, progress)
+        nets, losses = (state.noisy_net, state.corrected_net), (record.corrected_loss, record.noisy_loss)
+        refuse_diverged(f"round {record.round_index}", config.lr, nets, losses)
         state.history.append(record)
         checkpoints.save(state)
         callback(record, state)
@@ -132,6 +137,7 @@ def correct_labels(
         )
     watch.lap("branches")
     branch_loss = steps.train_branches(state, problem, config, engine)
+    refuse_diverged("training the branches", config.lr, state.branch_nets, [branch_loss])
     watch.lap("graphs")
     cells = make_cells(rows, config.n_probe, state.generator) if len(rows) > steps.exact_rows(rows, config) else None
     k = steps.graph_k(state, config)

@@ -69,7 +69,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
-from labelmend.data.labels import Labels
+from labelmend.data.labels import Labels, objects
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.in_place import flush, put_in_place
 from labelmend.label_table import check_table
@@ -528,9 +528,12 @@ def _check_range(codes: NDArray[Any], end: int, name: str) -> None:
 
 
 def _as_kind(values: list[Any], kind: str) -> NDArray[Any]:
-    out = np.empty(len(values), dtype=np.dtype(kind))
-    out[:] = values
-    return out
+    if kind == "object":
+        return objects(values)
+    dtype = np.dtype(kind)
+    if dtype.kind not in EXACT_KINDS or (dtype.itemsize > 8 and dtype.kind != "U"):
+        raise ValueError(f"classes are not of the type {kind!r}")
+    return np.array(values, dtype=dtype)  # and not by way of float64
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:

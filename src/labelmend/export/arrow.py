@@ -114,6 +114,8 @@ def typed_array(values: Sequence[Any], kind: Any = None) -> Any:
     """An Arrow array in the type of the column, or of the values; as text where they have no type in common."""
     import pyarrow
 
+    if kind is None and any(type(value) is int and value >= 2**63 for value in values):
+        kind = pyarrow.uint64()  # pyarrow itself looks for int64 alone
     try:
         return pyarrow.array(values, kind)
     except (pyarrow.ArrowException, TypeError, OverflowError):
