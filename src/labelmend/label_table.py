@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import RunFolderError
 
 Row = Sequence[Any]
@@ -21,7 +22,7 @@ Row = Sequence[Any]
 def check_table(path: Path, columns: Sequence[str], rows: Sequence[Row], only: Sequence[str] = ()) -> None:
     """An error that says what was edited. `rows` are those of the run; `only` some of the columns can be told."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular_file(path).open(newline="", encoding="utf-8") as file:
             header, *found = [row for row in csv.reader(file) if row] or [[]]
     except (csv.Error, UnicodeDecodeError) as error:
         raise _edited(path, f"it cannot be read ({error})") from error

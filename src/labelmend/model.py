@@ -20,6 +20,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from labelmend.data.features import Scaler, check_finite, read_features
+from labelmend.data.json_file import read_json
+from labelmend.data.regular_file import regular_file
 from labelmend.data.samples import VectorSamples
 from labelmend.embed import embed
 from labelmend.errors import DataError, RunFolderError
@@ -98,9 +100,7 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None,
     from labelmend import image_model
 
     try:
-        saved = SavedModel(
-            folder, json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")), load_file(folder / WEIGHTS)
-        )
+        saved = SavedModel(folder, read_json(folder / DESCRIPTION), load_file(regular_file(folder / WEIGHTS)))
         if saved.about["kind"] != VECTORS:
             return image_model.from_saved(saved, classes, make_net, backbone)
         scaler = saved.scaler()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.numpy_file import open_npz
 from labelmend.result import REVIEWED, UNREADABLE, Correction
 
 FILE = "reviewed.npz"
@@ -38,7 +39,7 @@ def read_reviewed(folder: Path, n: int, n_classes: int) -> Reviewed | None:
     path = folder / FILE
     if not path.exists():
         return None
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+    with open_npz(path) as arrays:
         found = Reviewed(arrays["samples"], arrays["codes"], arrays["unsure"], int(arrays["until"]))
     ends = ((found.samples, n), (found.codes, n_classes), (found.unsure, n))
     if len(found.samples) != len(found.codes) or not all(_within(values, end) for values, end in ends):

@@ -69,8 +69,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
+from labelmend.data.json_file import checked_fields, read_json
 from labelmend.data.labels import Labels, objects
-from labelmend.errors import LabelmendError, RunFolderError
+from labelmend.data.numpy_file import open_npz
+from labelmend.data.regular_file import regular_file
+from labelmend.errors import DataError, MissingExtraError, RunFolderError
 from labelmend.in_place import flush, put_in_place
 from labelmend.label_table import check_table
 from labelmend.model import NetFactory, load_model
@@ -160,7 +163,7 @@ def reading(folder: Path) -> Iterator[None]:
     """Say of any error on reading that the folder is damaged."""
     try:
         yield
-    except LabelmendError:
+    except (RunFolderError, MissingExtraError):
         raise
     except Exception as error:  # a damaged file can make its reader raise anything
         raise RunFolderError(
@@ -193,9 +196,10 @@ def holds_decisions(folder: Path) -> bool:
     if not path.exists():
         return False
     try:
+        regular_file(path)
         with closing(sqlite3.connect(path)) as base:
             return bool(base.execute("SELECT 1 FROM log LIMIT 1").fetchone())
-    except sqlite3.Error:
+    except (sqlite3.Error, DataError):
         return True
 
 
@@ -224,8 +228,8 @@ def _is_replaceable(path: Path) -> bool:
 def _read_config(folder: Path) -> dict[str, Any] | None:
     """config.json of a run folder of ours, of any version; None for anything else."""
     try:
-        config = _read_json(folder / CONFIG)
-    except (OSError, ValueError):
+        config = read_json(folder / CONFIG)
+    except (OSError, ValueError):  # also a DataError
         return None
     return config if isinstance(config, dict) and config.get("format") == FORMAT else None
 
@@ -362,7 +366,7 @@ def _write_csv(columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]], path: 
 
 
 def _read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
+    with regular_file(path).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -380,7 +384,7 @@ def _write_parquet(rows: list[tuple[Any, ...]], path: Path) -> None:
 
 
 def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
-    summary = _read_json(folder / SUMMARY)
+    summary = read_json(folder / SUMMARY)
     classes = _as_kind(summary["class_values"], summary["class_kind"])
     codes = _read_arrays(folder / "codes.npz")
     votes = _read_arrays(folder / "votes.npz")
@@ -410,7 +414,7 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         votes=scipy.sparse.csr_matrix((votes["data"], votes["indices"], votes["indptr"]), shape=tuple(votes["shape"])),
         classes=classes,
         model=None,
-        history=[as_round(record) for record in _read_json(folder / "history.json")],
+        history=[as_round(record) for record in read_json(folder / "history.json")],
         config=RunConfig(**parameters),
         given=given,
         corrected_codes=codes["corrected"],
@@ -427,13 +431,15 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         profile=_read_profile(folder / PROFILE, transition),
         reason=_read_reasons(folder / REASONS_FILE, n),
         misfit=_read_arrays(folder / MISFIT)["misfit"] if (folder / MISFIT).exists() else None,
-        source=source_from(_read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
+        source=source_from(read_json(folder / SOURCE)) if (folder / SOURCE).exists() else None,
         annotators=_read_annotators(folder / ANNOTATORS, n, len(classes)),
         given_confidence=_read_given(folder / GIVEN, n),
-        audit=audit_from(_read_json(folder / AUDIT)) if (folder / AUDIT).exists() else None,
+        audit=checked_fields(audit_from(read_json(folder / AUDIT))) if (folder / AUDIT).exists() else None,
         temperature=summary.get("temperature"),
-        tuning=tuning_from(_read_json(folder / TUNING)) if (folder / TUNING).exists() else None,
+        tuning=checked_fields(tuning_from(read_json(folder / TUNING))) if (folder / TUNING).exists() else None,
     )
+    if not all(0 <= place < n for group in checked_fields(result).duplicates for place in group):
+        raise ValueError(f"duplicates of {SUMMARY} are none of {n} samples")
     _check_table(folder, result)
     return result
 
@@ -496,7 +502,9 @@ def _read_map(path: Path, n: int) -> SampleMap | None:
 
 
 def _read_profile(path: Path, transition: dict[str, NDArray[Any]]) -> NoiseProfile | None:
-    return profile_from(_read_json(path), transition["low"], transition["high"]) if path.exists() else None
+    if not path.exists():
+        return None
+    return checked_fields(profile_from(read_json(path), transition["low"], transition["high"]))
 
 
 def _read_reasons(path: Path, n: int) -> NDArray[np.str_] | None:
@@ -512,7 +520,8 @@ def _read_reasons(path: Path, n: int) -> NDArray[np.str_] | None:
 
 def as_round(record: dict[str, Any]) -> RoundRecord:
     correction = record["correction"]
-    return RoundRecord(**{**record, "correction": None if correction is None else CorrectionRecord(**correction)})
+    corrected = None if correction is None else CorrectionRecord(**correction)
+    return checked_fields(RoundRecord(**{**record, "correction": corrected}))
 
 
 def _check_lengths(**parts: Any) -> None:
@@ -537,12 +546,8 @@ def _as_kind(values: list[Any], kind: str) -> NDArray[Any]:
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
-def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+    with open_npz(path) as arrays:
+        return {name: arrays[name] for name in arrays.files}
 
 
 def _write_json(path: Path, value: Any) -> None:

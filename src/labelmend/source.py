@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from labelmend.data.json_file import checked_fields
 from labelmend.data.load import AnnotatorColumns
 from labelmend.data.picture_table import saved_state
+from labelmend.data.regular_file import regular_file
 
 Kind = Literal["table", "pictures", "arrays"]
 
@@ -92,7 +94,7 @@ def places(source: Source | None, data: Path | None = None) -> list[Path]:
 def source_from(record: dict[str, Any]) -> Source:
     """From JSON, which has lists only."""
     fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
-    return Source(**fields)
+    return checked_fields(Source(**fields))
 
 
 def digest(path: Path) -> str | None:
@@ -100,5 +102,5 @@ def digest(path: Path) -> str | None:
     described = saved_state(path) if path.is_dir() else path
     if described is None:
         return None
-    with described.open("rb") as file:
+    with regular_file(described).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from labelmend.data.json_file import read_json
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.in_place import put_in_place
 from labelmend.run_folder import is_run
@@ -102,7 +103,7 @@ def _is_ours(target: Path) -> bool:
     if not any(target.iterdir()):
         return True
     try:
-        marker = json.loads((target / MARKER).read_bytes())
+        marker = read_json(target / MARKER)
         return bool(marker["format"] == FORMAT and marker["files"] == _count(target) - 1)
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -31,6 +31,7 @@ from typing import IO, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.json_file import read_json
 from labelmend.data.picture_contents import Contents
 from labelmend.data.picture_pixels import Unreadable, quiet, read_pixels, read_size, reasons, require_pillow
 from labelmend.data.picture_set import Pictures, Sources
@@ -155,7 +156,7 @@ def _key(pictures: Pictures, size: tuple[int, int], cache: Path, progress: Calla
 def _load(target: Path, n: int, size: tuple[int, int]) -> DecodedPictures | None:
     """What an earlier call wrote; None where that is missing or damaged."""
     try:
-        about = json.loads(target.with_suffix(".json").read_bytes())
+        about = read_json(target.with_suffix(".json"))
         unreadable = {int(place): str(why) for place, why in about["unreadable"].items()}
         pixels = np.load(target, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):

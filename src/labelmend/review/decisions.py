@@ -31,6 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.json_file import checked_fields, parse_json
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import RunFolderError
 from labelmend.in_place import flush_names
 from labelmend.result import Correction, plain_value
@@ -189,7 +191,7 @@ class Decisions:
         """Read what other processes have written."""
         with self._lock:
             self.check_in_place()
-            for line in _lines(self._base, self.standing.last):
+            for line in _lines(self._base, self.standing.last, self.path, self.subject):
                 self.standing.add(line)
 
     def decide(self, choices: Sequence[Choice], tab: str, request: str) -> Outcome:
@@ -263,10 +265,10 @@ def read_log(path: Path, subject: Subject, until: int | None = None) -> Standing
     standing = Standing(len(subject.ids))
     if not path.exists():
         return standing
-    base = _connect_to_read(path)
+    base = _connect_to_read(regular_file(path))
     try:
         _check(base, path, subject)
-        for line in _lines(base, 0):
+        for line in _lines(base, 0, path, subject):
             if until is None or line.number <= until:
                 standing.add(line)
     except sqlite3.Error as error:
@@ -325,7 +327,7 @@ def _create(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
 
 
 def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
-    about = {name: json.loads(value) for name, value in base.execute("SELECT name, value FROM about")}
+    about = {name: _plain(value, path) for name, value in base.execute("SELECT name, value FROM about")}
     if about.get("format_version") != FORMAT_VERSION:
         raise RunFolderError(
             f"the log of decisions must be of version {FORMAT_VERSION}. {path} is of version "
@@ -339,9 +341,33 @@ def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
         )
 
 
-def _lines(base: sqlite3.Connection, after: int) -> Iterator[Line]:
+def _plain(value: Any, path: Path) -> Any:
+    try:
+        return parse_json(value)
+    except (ValueError, TypeError) as error:
+        raise RunFolderError(f"the log of decisions must be whole. {path} is not: {error}.") from error
+
+
+def _lines(base: sqlite3.Connection, after: int, path: Path, subject: Subject) -> Iterator[Line]:
+    """Every line is about a sample and a class of the run, whoever wrote it."""
     query = f"SELECT {COLUMNS} FROM log WHERE number > ? ORDER BY number"
-    return (Line(*row) for row in base.execute(query, (after,)).fetchall())
+    for row in base.execute(query, (after,)).fetchall():
+        line = Line(*row)
+        try:
+            checked_fields(line)
+            known = 0 <= line.sample < len(subject.ids) and line.kind in (*STANDING, UNDO)
+            if not known or (line.kind == LABEL and not 0 <= _code(line) < len(subject.classes)):
+                raise ValueError(f"sample {line.sample}, {line.kind} {line.code} is none of the run")
+        except ValueError as error:
+            raise RunFolderError(
+                f"the log of decisions must be about its run. Line {line.number} of {path} is not: {error}; restore "
+                "the file from a copy."
+            ) from error
+        yield line
+
+
+def _code(line: Line) -> int:
+    return -1 if line.code is None else line.code
 
 
 def _unwritable(path: Path, error: sqlite3.Error) -> RunFolderError:
