@@ -36,6 +36,7 @@ from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.time_limit import TimeLimit, read_limit
+from labelmend.torch_state import own_torch
 from labelmend.trust.annotator_record import Annotators, describe
 from labelmend.trust.annotators import QUALITY_PRIOR, AnnotatedPosterior
 from labelmend.trust.audit import calibrate_afterwards, finish_audit, noise_in_question, plan_audit
@@ -49,6 +50,7 @@ from labelmend.trust.tuning_record import Tuning
 from labelmend.witnesses import final_decision
 
 
+@own_torch()
 def correct(
     X: Any,
     y: Any = None,
@@ -92,7 +94,7 @@ def correct(
     task = vector_task(matrix, labels, certain, config, net)
     notes = notice(labels, task.duplicates, config)
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=2)
+        warnings.warn(note, LabelmendWarning, stacklevel=3)  # own_torch stands in between
     task = tuned(task, config, progress)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)
@@ -206,7 +208,7 @@ def solve(
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=3)
+        warnings.warn(note, LabelmendWarning, stacklevel=4)
     return Solution(state, found, concluded, config, checkpoints.seconds, notes, drawn, audit, temperature)
 
 
@@ -361,7 +363,7 @@ def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> li
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """First weights and dropout draw from torch's global generator: seeded here, and given back as it was."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with own_torch(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 

@@ -47,6 +47,7 @@ from labelmend.repeat import call_text
 from labelmend.result import Correction
 from labelmend.source import source_of_pictures
 from labelmend.time_limit import read_limit
+from labelmend.torch_state import own_torch
 from labelmend.trust.consensus import read_annotated, settled
 
 Mode = Literal["embed", "train"]
@@ -61,6 +62,7 @@ IMAGENET = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.22
 GPU_SHARE = 0.3  # of the free memory of a GPU that pixels may take
 
 
+@own_torch()
 def correct_images(
     source: Any,
     y: Any = None,
@@ -115,7 +117,7 @@ def correct_images(
     unreadable = {str(pictures.ids[row]): why for row, why in kept.unreadable.items()}
     notes += [*pictures.notes, *_unreadable_notes(unreadable), *api.notice(kept.labels, task.duplicates, task.config)]
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=2)
+        warnings.warn(note, LabelmendWarning, stacklevel=3)  # own_torch stands in between
     task = api.tuned(task, setting.config, progress)
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = api.solve(task.problem, task.make_net, task.config, callback, progress, keeper, limit)

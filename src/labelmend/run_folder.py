@@ -84,6 +84,7 @@ from labelmend.reviewed import FILE as REVIEWED_FILE
 from labelmend.run_hold import refuse_held, replacing
 from labelmend.run_readme import README, run_readme
 from labelmend.source import source_from
+from labelmend.torch_state import own_torch
 from labelmend.trust.annotator_record import Annotators
 from labelmend.trust.audit_record import audit_from
 from labelmend.trust.profile import NoiseProfile, profile_from
@@ -123,6 +124,7 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
     return path
 
 
+@own_torch()
 def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) -> Correction:
     """Read a run folder back. Labels come as numpy arrays; a model that is not ours needs its factory `net`.
 
@@ -252,7 +254,7 @@ def _write_all(result: Correction, folder: Path) -> None:
     }
     _write_json(folder / CONFIG, config)
     if result.source is not None:
-        _write_json(folder / SOURCE, dataclasses.asdict(result.source))
+        _write_json(folder / SOURCE, result.source.plain())
     if result.audit is not None:
         _write_json(folder / AUDIT, dataclasses.asdict(result.audit))
     if result.tuning is not None:

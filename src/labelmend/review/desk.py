@@ -53,7 +53,7 @@ class Desk:
             opening.callback(self._hold.release)
             self.decisions = Decisions(run / FILE, Subject.of(self.result))
             opening.pop_all()
-        self.originals: Originals = open_originals(run, self.result, data)
+        self.originals: Originals = open_originals(run, self.result, data, follow_links)
         self.queue = Queue(self.result, self.decisions.standing)
         self.witness = Witness(self.result, self.decisions.standing)
         self.thumbnails = Thumbnails(self.originals, run / FOLDER, roots_of(run, self.result, data), follow_links)
