@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from safetensors import SafetensorError
 from torch import nn
 
 import labelmend
@@ -407,6 +408,31 @@ def test_a_kill_finds_a_whole_run_in_place_and_the_next_run_works(saved, place, 
     dataclasses.replace(tiny_result(), fingerprint="next").save(saved, force=True)
     assert labelmend.load(saved).fingerprint == "next"
     assert sorted(saved.parent.iterdir()) == [left, saved]
+
+
+def test_what_was_left_behind_long_ago_is_taken_away(saved):
+    old, new, other = (saved.parent / name for name in (".run.1.partial", ".run.2.partial", ".else.1.partial"))
+    for left in (old, new, other):
+        left.mkdir()
+        (left / "labels.csv").write_text("")
+        if left != new:
+            os.utime(left, (0, 0))
+    tiny_result().save(saved, force=True)
+    assert [left.exists() for left in (old, new, other)] == [False, True, True]
+
+
+def test_everybody_who_may_read_the_run_may_read_its_model(saved):
+    assert len({path.stat().st_mode for path in saved.iterdir()}) == 1
+
+
+def test_a_model_that_cannot_be_written_is_an_error_of_the_run(tmp_path, monkeypatch):
+    def full(*_):
+        raise SafetensorError("Error while serializing: IoError(Os { code: 28, message: No space left on device })")
+
+    monkeypatch.setattr("labelmend.model.save_file", full)
+    with pytest.raises(RunFolderError, match=r"model\.safetensors must be writable"):
+        tiny_result().save(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
 
 
 # Loading what is not whole

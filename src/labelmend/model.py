@@ -114,8 +114,13 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None,
 
 
 def write_model(folder: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    save_file({name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}, folder / WEIGHTS)
     (folder / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    stored = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    try:
+        save_file(stored, folder / WEIGHTS)
+    except SafetensorError as error:  # a full disk, for example
+        raise RunFolderError(f"{folder / WEIGHTS} must be writable. Got: {error}.") from error
+    (folder / WEIGHTS).chmod((folder / DESCRIPTION).stat().st_mode)  # for the same people: safetensors has its own way
 
 
 def net_tensors(net: nn.Module) -> dict[str, Tensor]:

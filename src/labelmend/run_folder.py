@@ -42,8 +42,8 @@ Classes that are numbers, booleans or text come back as they were, with their dt
 and so do ids. Labels come back as a numpy array, whatever their container was.
 
 Everything is written to a folder .NAME.*.partial beside the target, flushed to disk and renamed into place, so a run
-folder is whole or absent. What a killed run leaves behind under such a name is never read and may be deleted. Loading
-executes nothing: CSV, JSON, npz without pickle, safetensors.
+folder is whole or absent. What a killed run leaves behind under such a name is never read; a day later the next run of
+that name takes it away. Loading executes nothing: CSV, JSON, npz without pickle, safetensors.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from labelmend.data.labels import Labels, objects
 from labelmend.data.numpy_file import open_npz
 from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError, MissingExtraError, RunFolderError
-from labelmend.in_place import flush, put_in_place
+from labelmend.in_place import clear_leftovers, flush, leftovers_of, put_in_place
 from labelmend.label_table import check_table
 from labelmend.model import NetFactory, load_model
 from labelmend.records import CorrectionRecord, RoundRecord
@@ -109,6 +109,7 @@ def save(result: Correction, path: Path, force: bool = False) -> Path:
     refuse_existing(path, force)
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
+    clear_leftovers(target.parent, leftovers_of(target.name))
     partial = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
         partial.mkdir()

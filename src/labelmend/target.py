@@ -17,7 +17,7 @@ from typing import Any
 
 from labelmend.data.json_file import read_json
 from labelmend.errors import LabelmendError, RunFolderError
-from labelmend.in_place import put_in_place
+from labelmend.in_place import clear_leftovers, leftovers_of, put_in_place
 from labelmend.run_folder import is_run
 
 MARKER = "labelmend-export.json"  # in every folder that an export makes: what it is, and how many files it has
@@ -41,6 +41,7 @@ def whole(
     made = [folder for folder in final.parents if not folder.exists()]
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
+        clear_leftovers(final.parent, leftovers_of(final.name))
         if marker is not None:
             partial.mkdir()
         yield partial

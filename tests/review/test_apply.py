@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from made import made_result
 
 import labelmend
 from labelmend.cli import main
@@ -13,6 +14,7 @@ from labelmend.review import apply as apply_module
 from labelmend.review.apply import apply, read_decisions
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject
 from labelmend.run_folder import read_run, refuse_existing
+from labelmend.source import ARRAYS
 
 
 @pytest.fixture
@@ -250,3 +252,20 @@ def test_no_run_no_review(tmp_path, capsys):
     for verb in ("apply", "review"):
         assert main([verb, str(tmp_path / "none")]) == 2
         assert "there must be a run folder" in capsys.readouterr().err
+
+
+def test_what_moves_the_cursor_is_spelled_out(tmp_path, capsys):
+    folder = made_result(
+        [f"\x1b[2J{i}" for i in range(36)], np.arange(36) % 3, ARRAYS, classes=["a\x1b]0;x\x07", "b\r", "c"]
+    ).save(tmp_path / "run")
+    log = Decisions(folder / FILE, Subject.of(read_run(folder)))
+    log.decide([Choice(0, LABEL, 2)], "tab", "r")
+    log.close()
+    assert main(["apply", str(folder), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "\\x1b[2J0" in out
+    assert not set(out) & {"\x1b", "\r", "\x07"}
+    assert main(["export", str(folder), "--to", "patch", "--out", str(tmp_path / "p.json")]) == 0
+    (tmp_path / "t.csv").write_text("id,label\n1,x\n")
+    assert main(["undo", str(tmp_path / "p.json"), "--in", str(tmp_path / "t.csv"), "--out", str(tmp_path / "o")]) == 2
+    assert "\x1b" not in capsys.readouterr().err

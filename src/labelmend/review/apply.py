@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import RunFolderError
-from labelmend.in_place import flush, flush_names
+from labelmend.in_place import clear_leftovers, flush, flush_names
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log
 from labelmend.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
 from labelmend.run_folder import LABELS, LABELS_PARQUET, SUMMARY, as_text, read_run, reading, write_labels, write_table
+from labelmend.terminal import printable
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ def _describe(
 def _write(folder: Path, result: Correction, merged: Correction, reviewed: Reviewed | None) -> None:
     """`result` is what the run itself said; reviewed is None where nothing was decided."""
     partial = folder / f".apply.{secrets.token_hex(4)}.partial"
+    clear_leftovers(folder, ".apply.*.partial")
     try:
         partial.mkdir()
         if reviewed is not None:
@@ -129,7 +131,7 @@ def merge_lines(merge: Merge, folder: Path, dry_run: bool, shown: int = 20) -> l
         f"{'would change' if dry_run else 'changed'} in {folder / LABELS}",
     ]
     if dry_run:
-        lines += [f"  {change.id}: {change.old} -> {change.new}" for change in merge.changes[:shown]]
+        lines += [printable(f"  {change.id}: {change.old} -> {change.new}") for change in merge.changes[:shown]]
         lines += [f"  and {len(merge.changes) - shown:,} more"] if len(merge.changes) > shown else []
         return [*lines, "dry run: nothing was written"]
     return [*lines, f"the report does not know of it yet; write it anew with: labelmend report {name}"]

@@ -6,6 +6,7 @@ import shlex
 import signal
 import threading
 import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
@@ -13,6 +14,7 @@ from labelmend.data.picture_pixels import quiet
 from labelmend.errors import ConfigError, RunFolderError
 from labelmend.review.desk import Desk
 from labelmend.review.guard import LOOPBACK
+from labelmend.review.link_file import link_file
 from labelmend.review.queue import Filter
 from labelmend.review.server import ReviewServer
 
@@ -33,10 +35,11 @@ def review_command(
     except BaseException:
         desk.close()
         raise
-    with server:
+    with server, ExitStack() as opened:
         print("\n".join(greeting(desk, server.link, host)), flush=True)
         if open_browser:
-            threading.Thread(target=webbrowser.open, args=(server.link,), daemon=True).start()
+            page = opened.enter_context(link_file(server.link))
+            threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
         serve(server)
     last_words = farewell(desk)
     desk.close()
