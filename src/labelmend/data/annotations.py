@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from labelmend.data.labels import (
     Labels,
     as_opened,
+    equal_to,
     factorize,
     objects,
     refuse_continuous,
@@ -102,7 +103,7 @@ def read_table(table: Any, missing: Any = None) -> tuple[list[str], list[NDArray
         if found.ndim != 1:
             raise DataError(f"labels of the annotator {name} must be one per sample. Got shape {found.shape} instead.")
         if missing is not None:
-            gone = gone | np.fromiter((value == missing for value in found), dtype=bool, count=len(found))
+            gone = gone | equal_to(missing, found)
         values.append(_whole(found, gone))
         absent.append(gone)
     lengths = {len(column) for column in values}

@@ -57,7 +57,7 @@ def read_labels(y: Any, missing: Any = None) -> Labels:
     if values.ndim != 1:
         raise _not_one_dimensional(values.shape)
     if missing is not None:
-        absent = absent | np.fromiter((value == missing for value in values), dtype=bool, count=len(values))
+        absent = absent | equal_to(missing, values)
     present = values[~absent]
     refuse_continuous(present)
     classes, inverse = factorize(present)
@@ -102,6 +102,18 @@ def _merged(present: NDArray[Any]) -> tuple[str, ...]:
         return ()
     named = "; ".join(several[:3])
     return (f"labels that are equal are one class, though they are of several types: {named}. Give text to tell them.",)
+
+
+def equal_to(wanted: Any, values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where the values equal one; what cannot be compared with it does not."""
+
+    def same(value: Any) -> bool:
+        try:
+            return bool(value == wanted)
+        except Exception:  # pandas.NA is neither, and arrays are several answers
+            return False
+
+    return np.fromiter(map(same, values), dtype=bool, count=len(values))
 
 
 def check_classes(labels: Labels) -> None:
