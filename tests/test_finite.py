@@ -12,6 +12,7 @@ from blobs import QUICK, blobs, plant
 from labelmend.data.features import LARGEST
 from labelmend.errors import DataError, TrainingError
 from labelmend.finite import has_finite_weights, refuse_diverged
+from labelmend.report.drawings import nice_ticks
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -62,3 +63,8 @@ def test_one_weight_or_one_loss_is_enough():
         with torch.no_grad():
             net.bias[1] = value
         assert not has_finite_weights(net)
+
+
+@pytest.mark.parametrize("ends", [(np.nan, np.nan), (0.0, np.inf)])
+def test_a_report_of_an_older_run_with_such_losses_is_drawn(ends):
+    assert nice_ticks(*ends) == [0.0, 1.0]

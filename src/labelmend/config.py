@@ -331,7 +331,7 @@ def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) ->
     unknown = sorted(set(changes) - known)
     if unknown:
         raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")
-    return RunConfig(**{**BASES.get((preset, data), {}), **changes, "preset": preset})
+    return RunConfig(**{**BASES.get((str(preset), data), {}), **changes, "preset": preset})
 
 
 def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> RunConfig:

@@ -360,13 +360,13 @@ def factorize(present: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         return classes, inverse
     try:
         distinct = list(dict.fromkeys(present))
-    except TypeError:
+    except Exception:  # a TypeError of lists; other things refuse in their own ways
         raise DataError(
             "labels must be single values such as strings or numbers. Got lists or other containers instead."
         ) from None
     try:
         ordered = sorted(distinct)
-    except TypeError:
+    except Exception:  # values of several libraries refuse each other in their own ways
         ordered = sorted(distinct, key=lambda v: (type(v).__name__, str(v)))
     place = {value: position for position, value in enumerate(ordered)}
     inverse = np.fromiter((place[value] for value in present), dtype=np.intp, count=len(present))
