@@ -179,13 +179,10 @@ def _lies_in(path: Path, folder: str | Path) -> bool:
 
 
 def _outside(pictures: Pictures, within: Path) -> str:
-    """A first look at where the pictures are, by their names alone."""
-    if isinstance(pictures.sources, np.ndarray):
-        return ""
+    """A first look at where listed pictures are, by their names alone."""
     root = os.path.abspath(within)
-    found = (pictures.sources[place] for place in range(len(pictures)))
-    places = [os.path.abspath(place) for place in found if isinstance(place, Path)]
-    away = sum(not Path(place).is_relative_to(root) for place in places)
+    listed = pictures.sources if isinstance(pictures.sources, list) else []
+    away = sum(isinstance(place, Path) and not Path(os.path.abspath(place)).is_relative_to(root) for place in listed)
     return f"{away:,} pictures are not in {root} and not shown; if they are yours, say so with --data" if away else ""
 
 
