@@ -184,7 +184,7 @@ def _from_arrow(
     if str(kind) in ("string", "large_string"):
         values[_picture(columns)] = pictures.to_pylist()
         return _from_columns(columns, values, _paths(folder, values[_picture(columns)]), ids is not None)
-    if not hasattr(kind, "fields") or {"bytes", "path"} - {kind.field(i).name for i in range(kind.num_fields)}:
+    if not str(kind).startswith("struct<") or {"bytes", "path"} - {kind.field(i).name for i in range(kind.num_fields)}:
         raise DataError(
             f"the column {_picture(columns)!r} must hold paths, or pictures as Hugging Face's Image feature. "
             f"Got {kind} instead."
