@@ -34,8 +34,7 @@ bench: $(READY)
 # download of gigabytes and some minutes.
 LOWEST := .venv-lowest
 CORE := tests/data tests/graph tests/training tests/test_api.py tests/test_config.py tests/test_estimator.py \
-	tests/test_run_folder.py tests/test_resume.py tests/test_checkpoint.py tests/test_cli.py tests/review/test_apply.py \
-	tests/review/test_decisions.py
+	tests/test_run_folder.py tests/test_checkpoint.py tests/review/test_apply.py tests/review/test_decisions.py
 
 $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
@@ -45,7 +44,7 @@ $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	touch $@
 
 lowest: $(LOWEST)/.ready
-	$(LOWEST)/bin/python -m pytest $(CORE) -k "not onnx and not exported"
+	$(LOWEST)/bin/python -m pytest $(CORE)
 
 # Damaged and odd inputs with other seeds than those of the tests; `make fuzz SEED=7 INPUTS=10000`.
 SEED ?= 1
