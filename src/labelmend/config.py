@@ -25,13 +25,20 @@ REVIEW_BELOW, CALIBRATED_REVIEW_BELOW = 0.85, 0.7  # known when a run ends: of r
 AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
 
 ASSUME = ("auto", "apart", "overlapping")
+MOST = 1_000_000_000  # of anything that is counted and has no bound of its own; more is a slip of the finger
 
 # pictures: a net is trained on them; embedded ones are vectors. photographs: pictures of more than 64 pixels a side
 Data = Literal["vectors", "pictures", "photographs"]
 
 
-def _option(default: Any, help: str, choices: tuple[str, ...] | None = None, minimum: float | None = None) -> Any:
-    return field(default=default, metadata={"help": help, "choices": choices, "minimum": minimum})
+def _option(
+    default: Any,
+    help: str,
+    choices: tuple[str, ...] | None = None,
+    minimum: float | None = None,
+    maximum: float = MOST,
+) -> Any:
+    return field(default=default, metadata={"help": help, "choices": choices, "minimum": minimum, "maximum": maximum})
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,10 @@ class RunConfig:
     """All parameters of a run. The defaults are preset `plus`; `paper` is the paper's text, see `preset`."""
 
     preset: str = _option("plus", "paper: as the text has it; plus: what measured best", ("paper", "plus"))
-    seed: int = _option(0, "random seed; the same seed gives the same result on a CPU", minimum=0)
+    seed: int = _option(0, "random seed; the same seed gives the same result on a CPU", minimum=0, maximum=2**63 - 1)
     device: str = _option("auto", "cpu, cuda or auto (a GPU where there is one)")
     # The ensemble
-    n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2)
+    n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2, maximum=100)
     packages_per_branch: int | None = _option(
         None,
         "B, packages per class and branch; large B approaches random subsets; follows the data: 4",
@@ -64,7 +71,9 @@ class RunConfig:
         None, "keep a net trained on the given labels; follows the data: not for vectors, for pictures"
     )
     # Nets and training
-    hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
+    hidden: int | None = _option(
+        None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1, maximum=2**16
+    )
     architecture: str = _option(
         "auto",
         "net for pictures; auto: resnet50 above 64 pixels a side, else preact-resnet18",
@@ -72,7 +81,7 @@ class RunConfig:
     )
     weights: str = _option("", "file with pretrained weights of that net, .safetensors or .pth of tensors")
     width: int | None = _option(
-        None, "channels of the first stage of the net for pictures; follows the data: 64", minimum=1
+        None, "channels of the first stage of the net for pictures; follows the data: 64", minimum=1, maximum=2**12
     )
     warmup_passes: int = _option(
         5, "passes of plain cross entropy on the given labels before the first round", minimum=0
@@ -168,7 +177,9 @@ class RunConfig:
         "passes of the nets that judge samples they have not seen; follows the data: 0, or 6 above 12,000 rows",
         minimum=0,
     )
-    held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
+    held_out_folds: int = _option(
+        3, "folds of those nets: each judges one share and learns from the others", minimum=2, maximum=100
+    )
     examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float | None = _option(
         None, "posterior below which a sample is for review; by default .7 where it is calibrated, else .85", minimum=0
@@ -201,6 +212,8 @@ class RunConfig:
                 raise ConfigError(f"{entry.name} must be one of {', '.join(choices)}. Got {value!r} instead.")
             if least is not None and value is not None and not value >= least:
                 raise ConfigError(f"{entry.name} must be at least {least}. Got {value!r} instead.")
+            if isinstance(value, Integral) and value > entry.metadata["maximum"]:
+                raise ConfigError(f"{entry.name} must be at most {entry.metadata['maximum']:,}. Got {value!r} instead.")
         for name in ("consistency_threshold", "evidence_kept"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} must be at most 1. Got {getattr(self, name)!r} instead.")
@@ -223,6 +236,10 @@ class RunConfig:
                 "low_percentile and high_percentile must satisfy 0 <= low < high <= 1. "
                 f"Got {self.low_percentile!r} and {self.high_percentile!r} instead."
             )
+        for entry in dataclasses.fields(self):
+            value = getattr(self, entry.name)
+            if not all(_is_finite(number) for number in (value if isinstance(value, tuple) else (value,))):
+                raise ConfigError(f"{entry.name} must be finite. Got {value!r} instead.")
 
     @staticmethod
     def _check_type(name: str, declared: str, value: Any) -> None:
@@ -239,6 +256,16 @@ class RunConfig:
             right = isinstance(value, str if declared == "str" else tuple)
         if not right:
             raise ConfigError(f"{name} must be of type {declared}. Got {value!r} instead.")
+
+
+def _is_finite(value: Any) -> bool:
+    """Also of whole numbers that no float can hold; what is no number at all is left to others."""
+    if not isinstance(value, Real):
+        return True
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 # Where the paper's text differs from the defaults above (values of k, alpha and gamma are those of the work it cites).
@@ -309,7 +336,7 @@ def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) ->
     unknown = sorted(set(changes) - known)
     if unknown:
         raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")
-    return RunConfig(**{**BASES.get((preset, data), {}), **changes, "preset": preset})
+    return RunConfig(**{**BASES.get((str(preset), data), {}), **changes, "preset": preset})
 
 
 def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> RunConfig:

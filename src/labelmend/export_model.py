@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from labelmend.errors import LabelmendError, MissingExtraError, RunFolderError
 from labelmend.image_model import EMBEDDED, TRAINED, ImageModel, TrainedImageModel
+from labelmend.in_place import clear_leftovers, leftovers_of
 from labelmend.model import VECTORS, VectorModel
 from labelmend.nets.pooled import Pooled
 from labelmend.result import plain_value
@@ -55,6 +56,7 @@ def export_model(model: ImageModel | VectorModel, target: str | Path, force: boo
     target = Path(target)
     refuse_target(target, force)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    clear_leftovers(target.parent, leftovers_of(target.name))
     try:
         _write(model, partial)
         _compare(model, partial)

@@ -22,6 +22,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from labelmend.data.features import Scaler, check_finite, read_features
+from labelmend.data.json_file import read_json
+from labelmend.data.regular_file import regular_file
 from labelmend.decision.classifier import fit_classifier
 from labelmend.errors import DataError, RunFolderError
 from labelmend.evidence.preparation import Preparation, dense, seen_columns
@@ -146,9 +148,7 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None,
     from labelmend import image_model
 
     try:
-        saved = SavedModel(
-            folder, json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")), load_file(folder / WEIGHTS)
-        )
+        saved = SavedModel(folder, read_json(folder / DESCRIPTION), load_file(regular_file(folder / WEIGHTS)))
         kind = saved.about["kind"]
         if kind not in (VECTORS, POOLED):
             return image_model.from_saved(saved, classes, make_net, backbone)
@@ -161,8 +161,13 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None,
 
 
 def write_model(folder: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    save_file({name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}, folder / WEIGHTS)
     (folder / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    stored = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    try:
+        save_file(stored, folder / WEIGHTS)
+    except SafetensorError as error:  # a full disk, for example
+        raise RunFolderError(f"{folder / WEIGHTS} must be writable. Got: {error}.") from error
+    (folder / WEIGHTS).chmod((folder / DESCRIPTION).stat().st_mode)  # for the same people: safetensors has its own way
 
 
 def net_tensors(net: nn.Module) -> dict[str, Tensor]:

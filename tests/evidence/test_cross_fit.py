@@ -1,7 +1,6 @@
 """The held-out nets: a sample's own label never reaches the net that judges it."""
 
 import torch
-from labelmend.held_out import held_out_probabilities
 from torch.testing import assert_close
 
 from labelmend.data.samples import VectorSamples

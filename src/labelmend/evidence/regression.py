@@ -185,7 +185,7 @@ class Regression:
         return np.asarray(self.basis(inputs) @ self.weights)
 
     def without_own(self, taught: Taught) -> Floats:
-        """(n, C). Of g copies with leverage h and labels y, the answer without all of them is (f - h sum y) / (1 - g h).
+        """(n, C). Of g copies with leverage h and labels y, the answer without them is (f - h sum y) / (1 - g h).
 
         No label of theirs is left in f - h sum y, also where the divisor is bounded.
         A weight counts like so many copies.
