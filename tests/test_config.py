@@ -244,6 +244,8 @@ def test_pictures_have_presets_of_their_own_and_every_none_is_filled(preset):
         ({"consistency_threshold": 1.5}, r"consistency_threshold must be at most 1\. Got 1\.5 instead"),
         ({"evidence_kept": 2.0}, r"evidence_kept must be at most 1\. Got 2\.0 instead"),
         ({"average_decay": 1.0}, r"average_decay must be below 1\. Got 1\.0 instead"),
+        ({"soft_temperature": 0.0}, r"soft_temperature must be above 0\. Got 0\.0 instead"),
+        ({"corrected_loss": "semi-supervised"}, r"corrected_loss semi-supervised needs soft_labels"),
         ({"consistency": 1.0}, r"consistency needs an averaged net to ask: set average_decay above 0"),
     ],
 )

@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 from labelmend.errors import ConfigError, LabelmendWarning
-from labelmend.training.loss_names import BRANCH_LOSSES
+from labelmend.training.loss_names import BRANCH_LOSSES, CORRECTED_LOSSES
 
 SMALL, LARGE = 4_000, 12_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
 FEW_PICTURES = 5_000  # below it a round is a handful of steps
@@ -107,15 +107,31 @@ class RunConfig:
         "kept", "samples in the branch loss: those whose label was kept, or all", ("kept", "all")
     )
     smoothness_scale: float = _option(2.0, "a in exp(-a * distance) of the graph smoothness loss", minimum=0)
-    ce_factor: float = _option(1.0, "factor of cross entropy in cross-entropy-mae", minimum=0)
-    mae_factor: float = _option(0.0, "factor of the mean absolute error in cross-entropy-mae", minimum=0)
+    ce_factor: float = _option(1.0, "factor of cross entropy in cross-entropy-mae and split", minimum=0)
+    mae_factor: float = _option(0.0, "factor of the mean absolute error in cross-entropy-mae and split", minimum=0)
+    persistent_branches: bool = _option(
+        False, "branches begin between the corrected net and what they were themselves, not the noisy net"
+    )
+    warmup_penalty: float = _option(0.0, "factor of the penalty on being sure in the warm-up", minimum=0)
+    corrected_loss: str = _option(
+        "all",
+        "loss of the corrected-label branch; all: the same for all samples; split: cross entropy where the label was "
+        "kept, soft_mse_factor times the absolute (soft labels: squared) error where it was changed; semi-supervised: "
+        "the same on soft labels made anew in every step, half of a batch kept, half changed",
+        CORRECTED_LOSSES,
+    )
     mixup: bool = _option(False, "mixup in the corrected-label branch")
+    mixup_shape: int = _option(1, "a of the Beta(a, a) that mixup draws from in split and semi-supervised", minimum=1)
     soft_labels: bool = _option(False, "train the corrected-label branch on soft labels")
     soft_source: str = _option(
-        "net", "first part of a soft label: the corrected net, or the voted label", ("net", "vote")
+        "vote", "first part of a soft label: the corrected net, or the voted label", ("net", "vote")
+    )
+    soft_temperature: float = _option(1.0, "soft labels are raised to 1 / this power and normalised: below 1 sharper")
+    class_penalty: float = _option(
+        0.0, "factor of the penalty on answers that leave classes out, in split and semi-supervised", minimum=0
     )
     soft_ce_factor: float = _option(1.0, "factor of cross entropy on soft labels", minimum=0)
-    soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels", minimum=0)
+    soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels; see corrected_loss", minimum=0)
     average_decay: float | None = _option(
         0.0, "the deployed net is an exponential average of the trained one; 0: the trained one itself", minimum=0
     )
@@ -221,6 +237,10 @@ class RunConfig:
             raise ConfigError(f"average_decay must be below 1. Got {self.average_decay!r} instead.")
         if self.consistency and self.average_decay == 0:
             raise ConfigError("consistency needs an averaged net to ask: set average_decay above 0. Got 0 instead.")
+        if self.corrected_loss == "semi-supervised" and (not self.soft_labels or self.consistency):
+            raise ConfigError("corrected_loss semi-supervised needs soft_labels, and takes no consistency.")
+        if not self.soft_temperature > 0:
+            raise ConfigError(f"soft_temperature must be above 0. Got {self.soft_temperature!r} instead.")
         for name in ("review_below", "precision", "outlier_share"):
             if (getattr(self, name) or 0) > 1:
                 raise ConfigError(f"{name} must be a probability, at most 1. Got {getattr(self, name)!r} instead.")
@@ -276,7 +296,7 @@ PAPER: dict[str, Any] = {
     "graph_k": 50,
     "alpha": 0.99,
     "gamma": 3.0,
-    "scale_columns": True,  # as the code of the cited source does
+    "scale_columns": True,  # not in the text, but in the code of the work it cites
     "decide": "votes",
     "outlier_share": 0.0,
     "lr_milestones": (1 / 3, 2 / 3),

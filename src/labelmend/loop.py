@@ -116,7 +116,8 @@ def correct_labels(
     """Phases 1 to 3 of the paper: split, train the branches, propagate on their graphs, vote."""
     watch.lap("embed")
     source_net = state.noisy_net if config.noisy_branch else state.deployed_net
-    rows = normalize_rows(embed(source_net, problem.samples)[0])
+    features, logits = embed(source_net, problem.samples)
+    rows, state.source_labels = normalize_rows(features), logits.argmax(dim=1)
     watch.lap("split")
     if state.split is None or config.resplit:
         state.split = split_into_packages(
@@ -134,8 +135,10 @@ def correct_labels(
     cells = make_cells(rows, config.n_probe, state.generator) if len(rows) > steps.exact_rows(rows, config) else None
     k = steps.graph_k(state, config)
     graphs = engine.map_graphs(
-        lambda net: steps.build_graph(net, problem.samples, cells, k, config.gamma), state.branch_nets
+        lambda net: steps.build_graph(net, problem.samples, cells, k, config.gamma, config.soft_labels),
+        state.branch_nets,
     )
+    steps.note_answers(state, graphs)
     watch.lap("propagate")
     suggestions, solver = steps.suggest(state, problem, config, graphs)
     watch.lap("vote")
