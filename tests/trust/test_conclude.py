@@ -107,7 +107,7 @@ def test_the_summary_says_interval_kind_and_what_to_do(result):
     summary = json.loads(json.dumps(result.summary()))
     printed = "\n".join(summary_lines(summary, None))
     rate = result.profile.rate
-    assert f"95 % interval {rate.low:.1%} to {rate.high:.1%}" in printed
+    assert f"90 % interval {rate.low:.1%} to {rate.high:.1%}" in printed
     assert f"kind of errors         {summary['kinds']}" in printed
     assert summary["advice"][0] in printed
     assert "fit no class" in printed
