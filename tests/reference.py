@@ -123,6 +123,46 @@ def L_noisy(p, given, corrected, omega):
     return np.mean(terms)
 
 
+def L_split(p, target, kept, ce_factor, factor, squared):
+    """Mean of -sum t log p over kept samples + factor * mean of 1 - <t, p>, or of the squared error, over the others.
+
+    A group without samples adds nothing; omega has no part in it.
+    """
+    ce = [-sum(t * math.log(q) for t, q in zip(target[n], p[n], strict=True)) for n in range(len(p)) if kept[n]]
+    other = [
+        np.mean((p[n] - target[n]) ** 2) if squared else 1 - sum(target[n] * p[n]) for n in range(len(p)) if not kept[n]
+    ]
+    return ce_factor * (np.mean(ce) if ce else 0.0) + factor * (np.mean(other) if other else 0.0)
+
+
+def class_imbalance(p):
+    """sum over classes of 1/C log((1/C) / mean p)"""
+    C = p.shape[1]
+    return sum(math.log(1 / C / p[:, c].mean()) / C for c in range(C))
+
+
+def soft_label(first, second, w, T):
+    """The certainty-weighted mean of two distributions, sharpened."""
+    q = w * first + (1 - w) * second
+    return q ** (1 / T) / sum(q ** (1 / T))
+
+
+def L_semi_supervised(net, views, given, kept, omega, p_e, T, share, partner, factor, penalty):
+    """DivideMix's step with kept and changed samples as its groups. `views`: one array of samples each."""
+    n, C = len(given), p_e.shape[1]
+    own = np.mean([softmax(net(view)) for view in views], axis=0)
+    q = []
+    for i in range(n):
+        label = np.eye(C)[given[i]]
+        q.append(soft_label(label, own[i], omega[i], T) if kept[i] else soft_label(own[i], p_e[i], omega[i], T))
+    x, targets, groups = np.concatenate(views), np.array(q * len(views)), list(kept) * len(views)
+    share = max(share, 1 - share)
+    mixed_x = np.array([share * x[i] + (1 - share) * x[partner[i]] for i in range(len(x))])
+    mixed_t = np.array([share * targets[i] + (1 - share) * targets[partner[i]] for i in range(len(x))])
+    p = softmax(net(mixed_x))
+    return L_split(p, mixed_t, groups, 1.0, factor, squared=True) + penalty * class_imbalance(p)
+
+
 def L_G(points, labels, omega, a, distance):
     """Mean over ordered pairs of different label; 0 where there is no such pair."""
     terms = []
@@ -265,3 +305,84 @@ def annotated_posterior(p, T, triples):
     for sample, a, said in triples:
         out[sample] = out[sample] * T[a, :, said]
     return out / out.sum(axis=1, keepdims=True)
+
+
+def ridge_without(X, Y, gone, penalty):
+    """Ridge regression answers for the rows `gone` by a fit that never saw them; rows of NaN in Y teach nobody."""
+    taught = ~gone & ~np.isnan(Y).any(axis=1)
+    A = X[taught].T @ X[taught] + penalty * np.eye(X.shape[1])
+    return X[gone] @ np.linalg.solve(A, X[taught].T @ Y[taught])
+
+
+def pool_objective(theta, S, given, trusted, T):
+    """Minus log likelihood of the given labels seen through T, with the small ridge; S is (n, C, members)."""
+    n, C, members = S.shape
+    w, b = theta[:members], theta[members:]
+    total = 0.0
+    for i in range(n):
+        p = softmax((S[i] @ w + b)[None])[0]
+        total -= math.log(p[given[i]] if trusted[i] else sum(p[c] * T[c, given[i]] for c in range(C)))
+    return total + 0.5 * ((w - 1 / members) ** 2).sum() + 0.5 * (b**2).sum()
+
+
+def pool_counts(theta, S, given, trusted, T):
+    """Expected counts by (true, given) class of the rows in question."""
+    n, C, members = S.shape
+    counts = np.zeros((C, C))
+    for i in range(n):
+        if not trusted[i]:
+            joint = softmax((S[i] @ theta[:members] + theta[members:])[None])[0] * T[:, given[i]]
+            counts[:, given[i]] += joint / joint.sum()
+    return counts
+
+
+def pool_transition(rate, counts, common_rows, spread_rows):
+    """T with its total noise rate forced; class rates shrunk to the common one, where errors go to the uniform."""
+    C = len(counts)
+    off = np.array([[0.0 if c == d else counts[c, d] for d in range(C)] for c in range(C)])
+    off *= rate / (off.sum() / counts.sum())
+    sizes = [max(counts[c].sum() - off[c].sum(), 1e-3 * counts[c].sum()) + off[c].sum() for c in range(C)]
+    common = off.sum() / sum(sizes)
+    T = np.zeros((C, C))
+    for c in range(C):
+        wrong = min((off[c].sum() + common_rows * common) / (sizes[c] + common_rows), max(0.5, rate))
+        prior = spread_rows * C
+        for d in range(C):
+            if c == d:
+                T[c, d] = 1 - wrong
+            else:
+                T[c, d] = wrong * (off[c, d] + prior / (C - 1)) / (off[c].sum() + prior)
+    return T
+
+
+def pool_fit(S, given, trusted, rate, steps, passes, iterations, enough, common_rows, spread_rows):
+    """Weights and biases, then T, in turns; (theta, T, log likelihood with the ridge)."""
+    from scipy.optimize import minimize
+
+    n, C, members = S.shape
+    theta = np.append(np.full(members, 1 / members), np.zeros(C))
+    T = np.array([[1 - rate if c == d else rate / (C - 1) for d in range(C)] for c in range(C)])
+    bounds = [(0, None)] * members + [(None, None)] * C
+    last = np.inf
+    for step in range(steps):
+        found = minimize(
+            pool_objective,
+            theta,
+            (S, given, trusted, T),
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": iterations[min(step, 1)]},
+        )
+        theta, value = found.x, found.fun
+        for _ in range(passes):
+            T = pool_transition(rate, pool_counts(theta, S, given, trusted, T), common_rows, spread_rows)
+        if abs(last - value) < enough * n:
+            break
+        last = value
+    return theta, T, -value
+
+
+def different_pairs(labels, points, near):
+    """Share of the pairs (row, one of its nearest) at a distance whose labels differ."""
+    pairs = [(i, j) for i in range(len(labels)) for j in near[i] if np.abs(points[i] - points[j]).max() > 0]
+    return sum(labels[i] != labels[j] for i, j in pairs) / max(len(pairs), 1)

@@ -168,6 +168,13 @@ def test_every_parameter_has_an_option_and_arrives(table, arrived):
     assert all(value != getattr(make_config(), name) for name, value in wanted.items() if name != "device")
 
 
+@pytest.mark.parametrize("option", ["--tune", "--no-tune"])
+def test_options_of_tuning_are_accepted_and_passed_over(table, arrived, capsys, option):
+    main(["correct", table, "--labels", "kind", "--out", "run", option])
+    assert "tune" not in arrived[0]
+    assert option in capsys.readouterr().err
+
+
 def test_what_is_not_named_is_left_to_the_preset(table, arrived):
     main(["correct", table, "--labels", "kind", "--out", "run", "--preset", "paper"])
     assert arrived[0]["preset"] == "paper"
@@ -526,10 +533,27 @@ def test_a_full_disk_is_told_and_leaves_the_old_run(table, capsys, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(run_folder, "_write_json", full)
-    assert correct(table, "--labels", "kind", "--out", "run", "--force", "--seed", "5") == 1
+    assert correct(table, "--labels", "kind", "--out", "run", "--force", "--seed", "5") == 2
     assert "No space left on device; nothing half-written was left behind" in capsys.readouterr().err
     assert labelmend.load("run").config.seed == 0
     assert sorted(os.listdir()) == ["run", "table.csv"]
+
+
+def test_sigterm_ends_a_run_like_ctrl_c_and_says_how_to_go_on(table, capsys, monkeypatch):
+    """In this process: the handler is that of `main`."""
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def end(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+    monkeypatch.setattr(run_folder, "_write_json", end)
+    assert correct(table, "--labels", "kind", "--out", "run", "--checkpoint-every", "0") == 143
+    err = capsys.readouterr().err
+    assert "interrupted; nothing half-written was left behind" in err
+    assert "labelmend correct --resume run" in err
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert not Path("run").exists()
 
 
 def read_until(descriptor, word, seconds=40):

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from labelmend.config import PAPER, RunConfig, follow, make_config
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, LabelmendWarning
 
 
 def test_an_unknown_parameter_is_named_beside_the_known_ones():
@@ -51,6 +51,35 @@ def test_percentiles_are_ordered_and_inside_zero_to_one(low, high):
 def test_not_a_number_is_below_every_minimum():
     with pytest.raises(ConfigError, match="lr must be at least 0"):
         make_config(lr=float("nan"))
+
+
+NUMBERS = [
+    entry.name
+    for entry in dataclasses.fields(RunConfig)
+    if "float" in str(entry.type) and "tuple" not in str(entry.type)
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 10**400])
+def test_every_number_is_finite(name, value):
+    with pytest.raises(ConfigError, match=f"^{name} |{name} must|low_percentile"):
+        make_config(**{name: value})
+
+
+def test_every_number_of_a_list_is_finite():
+    with pytest.raises(ConfigError, match="lr_milestones must be finite"):
+        make_config(lr_milestones=(0.5, float("nan")))
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("n_branches", 100), ("held_out_folds", 100), ("hidden", 2**16), ("width", 2**12), ("n_rounds", 10**9)],
+)
+def test_what_is_counted_has_an_upper_bound(name, most):
+    make_config(**{name: most})
+    with pytest.raises(ConfigError, match=f"{name} must be at most {most:,}"):
+        make_config(**{name: most + 1})
 
 
 def test_a_configuration_cannot_be_changed():
@@ -215,9 +244,31 @@ def test_pictures_have_presets_of_their_own_and_every_none_is_filled(preset):
         ({"consistency_threshold": 1.5}, r"consistency_threshold must be at most 1\. Got 1\.5 instead"),
         ({"evidence_kept": 2.0}, r"evidence_kept must be at most 1\. Got 2\.0 instead"),
         ({"average_decay": 1.0}, r"average_decay must be below 1\. Got 1\.0 instead"),
+        ({"soft_temperature": 0.0}, r"soft_temperature must be above 0\. Got 0\.0 instead"),
+        ({"corrected_loss": "semi-supervised"}, r"corrected_loss semi-supervised needs soft_labels"),
         ({"consistency": 1.0}, r"consistency needs an averaged net to ask: set average_decay above 0"),
     ],
 )
 def test_values_beyond_their_bounds_are_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         make_config(**changes)
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_tuning_is_accepted_for_one_release_and_does_nothing(tune):
+    with pytest.warns(LabelmendWarning, match="tune"):
+        assert make_config(tune=tune) == make_config()
+
+
+def test_preset_paper_scales_columns_and_takes_the_votes():
+    paper = make_config("paper")
+    assert paper.scale_columns
+    assert paper.decide == "votes"
+    assert paper.outlier_share == 0
+
+
+def test_what_is_assumed_of_the_classes_is_one_of_three():
+    assert make_config().assume == "auto"
+    assert make_config(assume="apart").assume == "apart"
+    with pytest.raises(ConfigError, match="assume"):
+        make_config(assume="mixed")

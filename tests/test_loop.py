@@ -8,10 +8,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from labelmend import loop, steps, witnesses
+from labelmend import loop, steps
+from labelmend.api import final_decision
 from labelmend.config import follow, make_config
 from labelmend.data.samples import ImageSamples, VectorSamples, colour_statistics
-from labelmend.decide import as_distribution, calibrated_posterior
+from labelmend.decide import posterior, weighted_product
+from labelmend.decision import deciding
+from labelmend.decision.deciding import decider, deployed_evidence, graph_evidence
 from labelmend.engines.local import LocalEngine
 from labelmend.nets.mlp import MLP
 from labelmend.nets.preact_resnet import PreActResNet
@@ -37,10 +40,6 @@ def make_run(problem, **changes):
 
 def play(state, problem, config):
     return loop.play_round(state, problem, config, LocalEngine(), lambda stage: None)
-
-
-def heard(state, problem, config):
-    return witnesses.witness_posterior(*witnesses.witnesses(state, problem), state, problem, config)
 
 
 def test_all_nets_start_from_the_warmed_up_net():
@@ -180,6 +179,110 @@ def test_if_no_label_was_kept_no_branch_learns():
     assert not hasattr(engine, "trained")
 
 
+def test_branches_that_persist_begin_between_the_corrected_net_and_what_they_were(monkeypatch):
+    problem, _ = make_problem()
+    state, config = make_run(problem, persistent_branches=True)
+    began, interpolate = [], steps.interpolate
+
+    def watched(target, first, second, share):
+        began.append((target, second, first is state.deployed_net))
+        interpolate(target, first, second, share)
+
+    monkeypatch.setattr(steps, "interpolate", watched)
+    play(state, problem, config)
+    assert all(second is state.corrected_net for _, second, _ in began), "what they were is nothing yet"
+    began.clear()
+    play(state, problem, config)
+    assert all(target is second and first for target, second, first in began)
+
+
+# What the corrected net learns from
+
+SEMI = {"corrected_loss": "semi-supervised", "soft_labels": True, "mixup": True, "mixup_shape": 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "embeddings"),
+    [
+        ({}, 6),
+        ({"soft_labels": True}, 6),
+        ({"soft_labels": True, "corrected_loss": "split"}, 6),
+        (SEMI, 6),
+        ({"soft_labels": True, "soft_source": "net"}, 7),
+    ],
+)
+def test_soft_labels_are_made_of_what_was_said_already(monkeypatch, changes, embeddings):
+    """One pass without learning for the split, one for every graph, and one more only for the net's own answer."""
+    problem, _ = make_problem()
+    state, config = make_run(problem, **changes)
+    seen, forward = [], MLP.forward
+
+    def counted(net, x):
+        seen.append(len(x) if not net.training else 0)
+        return forward(net, x)
+
+    monkeypatch.setattr(MLP, "forward", counted)
+    play(state, problem, config)
+    assert sum(seen) == embeddings * 90
+
+
+def test_soft_labels_lie_between_the_vote_and_the_branches(monkeypatch):
+    problem, _ = make_problem()
+    problem.trusted[:1] = True
+    state, config = make_run(problem, soft_labels=True, soft_temperature=0.5)
+    made, soft_labels = [], steps.soft_labels
+
+    def watched(*arguments):
+        answers = [steps.embed(net, problem.samples)[1].softmax(dim=1) for net in state.branch_nets]
+        made.append((soft_labels(*arguments), torch.stack(answers).mean(dim=0)))
+        return made[-1][0]
+
+    monkeypatch.setattr(steps, "soft_labels", watched)
+    play(state, problem, config)
+    ((found, answers),) = made
+    voted, w = torch.nn.functional.one_hot(state.vote.labels, 3), state.omega.unsqueeze(1)
+    q = (w * voted + (1 - w) * answers).square()
+    expected = q / q.sum(dim=1, keepdim=True)
+    expected[0] = torch.nn.functional.one_hot(problem.given_labels[0], 3)
+    assert_close(found, expected)
+
+
+@pytest.mark.parametrize("n_kept", [90, 50, 3, 0])
+def test_half_of_a_semi_supervised_step_was_kept_and_half_changed(monkeypatch, n_kept):
+    problem, _ = make_problem()
+    state, config = make_run(problem, **SEMI)
+    play(state, problem, config)
+    labels = problem.given_labels.clone()
+    labels[n_kept:] = (labels[n_kept:] + 1) % 3
+    batches, before = [], copy.deepcopy(state.corrected_net.state_dict())
+    step = state.steppers["corrected"]
+    monkeypatch.setattr(step, "loss", lambda indices, *views: batches.append((indices, views)) or one_step(state))
+    state.targets.set(labels, state.omega)
+    mean = steps.train_semi_supervised(state, problem, config, labels, state.omega)
+    assert len(batches) == (max(1, n_kept // 16) if n_kept else 0)
+    for indices, views in batches:
+        assert len(views) == 2
+        assert (indices[:16] < n_kept).all()
+        assert (indices[16:] >= n_kept).all() or n_kept == 90
+    if not n_kept:
+        assert mean == 0
+        assert_close(state.corrected_net.state_dict(), before)
+
+
+def one_step(state):
+    return sum(p.square().sum() for p in state.corrected_net.parameters())
+
+
+def test_changed_samples_come_to_count_in_the_first_rounds():
+    problem, _ = make_problem()
+    state, config = make_run(problem, n_rounds=50, **SEMI)
+    seen = []
+    for _ in range(6):
+        play(state, problem, config)
+        seen.append(state.targets.ramp.item())
+    assert seen == pytest.approx([0, 0.25, 0.5, 0.75, 1, 1])
+
+
 # Rounds that only train
 
 
@@ -259,10 +362,11 @@ def test_consistency_asks_for_the_average_on_strongly_changed_samples(monkeypatc
 # Labels and evidence
 
 
-def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior():
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior(power):
     problem, truth = make_problem()
     problem.trusted[:2] = True  # two of the wrong ones
-    state, config = make_run(problem, n_rounds=2, round_labels="posterior")
+    state, config = make_run(problem, n_rounds=2, round_labels="posterior", net_power=power)
     play(state, problem, config)
     assert torch.equal(state.corrected_labels, state.vote.labels)
     assert torch.equal(state.omega, state.vote.certainty)
@@ -270,11 +374,13 @@ def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior():
     assert torch.equal(state.corrected_labels[:2], problem.given_labels[:2])
     assert_close(state.omega[:2], torch.ones(2))
     assert not torch.equal(state.omega, state.vote.certainty)
-    assert float((state.corrected_labels[2:] == truth[2:]).double().mean()) >= 0.95
+    assert float((state.corrected_labels[2:] == truth[2:]).double().mean()) >= 0.94
     # What the posterior says of this state is what would be learned next.
     state.round_index = 1
     labels, omega = steps.labels_to_learn(state, problem, config)
-    expected = heard(state, problem, config).probabilities
+    graphs, net = graph_evidence(state, problem), deployed_evidence(state, problem)
+    together = weighted_product([graphs, net], [1.0, power])
+    expected = posterior(together, problem.given_labels, problem.trusted).probabilities
     assert_close(labels, expected.argmax(dim=1))
     assert_close(omega, expected.gather(1, labels.unsqueeze(1)).squeeze(1))
 
@@ -331,17 +437,6 @@ def test_turns_are_those_of_the_rounds_that_correct(every, fine):
     assert found == fine
 
 
-def test_a_second_witness_is_multiplied_with_the_graphs():
-    problem, _ = make_problem()
-    state, config = make_run(problem, net_power=0.5)
-    play(state, problem, config)
-    graphs, net = witnesses.witnesses(state, problem)
-    together = as_distribution(graphs * net.sqrt())
-    error = float((graphs.argmax(1) != net.argmax(1)).double().mean())
-    expected = calibrated_posterior(together, error, problem.given_labels, problem.trusted)
-    assert_close(heard(state, problem, config).probabilities, expected.probabilities, atol=1e-3, rtol=0)
-
-
 # Pictures
 
 
@@ -363,15 +458,20 @@ def run_on_pictures(problem, **changes):
     settings = {"n_rounds": 3, "n_branches": 2, "packages_per_branch": 2, "warmup_passes": 3, "batch_size": 32}
     config = follow(make_config("plus", "pictures", **{**settings, **changes}), 120, 3, "pictures")
     records = []
-    state, _, decision = loop.run(
+
+    def net():
+        return PreActResNet(3, 3, width=4)
+
+    state = loop.run(
         problem,
-        lambda: PreActResNet(3, 3, width=4),
+        net,
         config,
         LocalEngine(),
         lambda record, state: records.append(dataclasses.replace(record, seconds={})),
         lambda stage: None,
     )
-    return state, decision, records
+    found = decider(state, problem, None, net, config)(problem)
+    return state, final_decision(found, state, problem, config), records
 
 
 def test_a_whole_run_on_pictures_mends_labels_and_is_the_same_bit_for_bit():
@@ -410,45 +510,13 @@ def test_variants_run_on_pictures_too(changes):
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_nets_that_know_less_than_the_graphs_are_not_listened_to(monkeypatch, right):
+def test_nets_that_know_less_than_the_graphs_are_left_out(monkeypatch, right):
     problem, truth = make_problem()
     state, config = make_run(problem, held_out_passes=1)
     play(state, problem, config)
-    without = dataclasses.replace(config, examinations=0)
-    alone, _ = witnesses.decide_labels(state, problem, lambda: MLP(6, 16, 3), without)
     answer = torch.nn.functional.one_hot(truth if right else (truth + 1) % 3, 3).float()
     calls = []
-    monkeypatch.setattr(witnesses, "examine", lambda *_: calls.append(1) or answer)
-    found, decision = witnesses.decide_labels(state, problem, lambda: MLP(6, 16, 3), config)
+    monkeypatch.setattr(deciding, "examine", lambda *_: calls.append(1) or answer)
+    found = deciding.cross_fitted(graph_evidence(state, problem), state, problem, lambda: MLP(6, 16, 3), config)
     assert len(calls) == (config.examinations if right else 1)
-    assert torch.equal(found.probabilities, alone.probabilities) == (not right)
-    assert (found.measured is not None) == right
-    assert float((decision.labels == truth).double().mean()) > 0.95
-
-
-@pytest.mark.parametrize("borders", [True, False])
-def test_the_graphs_are_heard_more_where_errors_sit_at_borders(borders):
-    """A fifth of 600 labels wrong: those nearest to another class get its name, or any get any."""
-    generator = torch.Generator().manual_seed(0)
-    truth = torch.arange(600) % 4
-    rows = 0.6 * torch.randn(600, 6, generator=generator)
-    rows[torch.arange(600), truth] += 2
-    if borders:
-        others = rows[:, :4].scatter(1, truth.unsqueeze(1), -torch.inf).max(dim=1)
-        margin = rows.gather(1, truth.unsqueeze(1)).squeeze(1) - others.values
-        wrong, names = margin.argsort()[:120], others.indices
-    else:
-        wrong, names = torch.randperm(600, generator=generator)[:120], (truth + 1 + torch.arange(600) // 4 % 3) % 4
-    given = truth.clone()
-    given[wrong] = names[wrong]
-    problem = Problem(VectorSamples(rows), given, torch.zeros(600, dtype=torch.bool), 4)
-    config = follow(make_config(n_rounds=3, hidden=32), 600, 4)
-    state = start(problem, lambda: MLP(6, 32, 4), config)
-    steps.warm_up(state, problem, config)
-    for _ in range(3):
-        play(state, problem, config)
-    first = heard(state, problem, config)
-    share = witnesses.share_at_borders(first, state, problem, config)
-    found, _ = witnesses.decide_labels(state, problem, lambda: MLP(6, 32, 4), config)
-    assert share > 0.9 if borders else share < 0.1
-    assert found.noise_rate > first.noise_rate if borders else found.noise_rate == pytest.approx(first.noise_rate)
+    assert found is None if not right else torch.equal(found, answer)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from labelmend.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
 from labelmend.config import CALIBRATED_REVIEW_BELOW, REVIEW_BELOW, RunConfig, follow, make_config
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
-from labelmend.data.labels import Labels, check_classes, read_labels
+from labelmend.data.labels import Labels, check_classes, read_labels, values_of
 from labelmend.data.samples import Samples, VectorSamples
 from labelmend.decide import STATUS_NAMES, Decision, decide
 from labelmend.decision.deciding import Decided, decider
@@ -30,8 +30,9 @@ from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.evidence.inputs import Inputs
 from labelmend.evidence.pred_probs import PredProbs, read_pred_probs
+from labelmend.finite import refuse_diverged
 from labelmend.loop import Callback, Progress, run
-from labelmend.model import NetFactory, VectorModel
+from labelmend.model import NetFactory, VectorModel, fit_vector_model, net_model
 from labelmend.nets.mlp import MLP
 from labelmend.repeat import call_text
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
@@ -41,6 +42,7 @@ from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.steps import fine_tune
 from labelmend.time_limit import TimeLimit, read_limit
+from labelmend.torch_state import own_torch
 from labelmend.trust.annotator_record import Annotators, describe
 from labelmend.trust.annotators import QUALITY_PRIOR
 from labelmend.trust.audit import finish_audit, noise_in_question, plan_audit
@@ -51,6 +53,7 @@ from labelmend.trust.limits import at_precision, within_budget, without_changes
 from labelmend.trust.reasons import REASON_TYPE, REASONS
 
 
+@own_torch()
 def correct(
     X: Any = None,
     y: Any = None,
@@ -98,7 +101,7 @@ def correct(
     task = vector_task(matrix, labels, certain, config, net, probabilities, alone=X is None)
     notes = notice(labels, task.duplicates, config)
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=2)
+        warnings.warn(note, LabelmendWarning, stacklevel=3)  # own_torch stands in between
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task, callback, progress, keeper, limit)
     result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
@@ -120,7 +123,7 @@ class Task:
     problem: Problem
     make_net: Callable[[], nn.Module]
     config: RunConfig  # every None filled in, but for `review_below`
-    make_model: Callable[[nn.Module], Any]  # from the net that was trained
+    make_model: Callable[[NDArray[np.int64], nn.Module], Any]  # from the decided labels and the net of the run
     duplicates: list[list[int]]
     fingerprint: str
     inputs: Inputs | None = None  # of the pool; None: nets are trained on pictures
@@ -166,11 +169,17 @@ def vector_task(
         inputs = replace(inputs, given_scores=pred_probs.scores(), named=pred_probs.named, alone=alone)
     n_classes = len(labels.classes)
     default = partial(MLP, scaler.n_inputs, config.hidden or 1, n_classes)
+
+    def make_model(decided: NDArray[np.int64], trained: nn.Module) -> VectorModel:
+        if net is not None or config.decide == "votes" or config.fine_tune_passes:
+            return net_model(trained, scaler, labels.classes, device)
+        return fit_vector_model(matrix, inputs.preparation, scaler, decided, labels.classes, device, config.seed)
+
     return Task(
         make_problem(samples, labels, trusted, config),
         default if net is None else checked_factory(net, scaler.n_inputs, n_classes, samples, config.seed),
         config,
-        lambda trained: VectorModel(trained, scaler, labels.classes, device),
+        make_model,
         conflicting_duplicates(matrix, labels.codes),
         fingerprint(matrix, labels, pred_probs),
         inputs if config.decide == "posterior" else None,
@@ -213,6 +222,7 @@ def solve(
         if config.fine_tune_passes:
             tell("fine-tune")
             fine_tune(state, problem, config)
+            refuse_diverged("fine-tuning", config.lr, [state.deployed_net])
         if config.review_below is None:
             bar = REVIEW_BELOW if temperature is None else CALIBRATED_REVIEW_BELOW
             config = replace(config, review_below=bar)
@@ -227,7 +237,7 @@ def solve(
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=3)
+        warnings.warn(note, LabelmendWarning, stacklevel=4)
     return Solution(state, found, concluded, config, checkpoints.seconds, notes, drawn, audit, temperature)
 
 
@@ -302,7 +312,7 @@ def assemble(
         transition=_numpy(solution.decided.transition),
         votes=_csr(state.vote.share, rows, n),
         classes=labels.classes,
-        model=task.make_model(state.deployed_net.eval()),
+        model=task.make_model(_numpy(decision.labels), state.deployed_net.eval()),
         history=state.history,
         config=solution.config,
         given=labels,
@@ -388,7 +398,7 @@ def read_trusted(trusted: Any, labels: Labels) -> NDArray[np.bool_]:
 
 def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> list[str]:
     """What is handled, and the user should know."""
-    notes = []
+    notes = list(labels.notes)
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.classes))
     tiny = [str(c) for c in labels.classes[(sizes > 0) & (sizes < config.min_class_size)]]
     small = int(((sizes > 0) & (sizes < config.n_branches)).sum())
@@ -410,7 +420,7 @@ def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> li
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """First weights and dropout draw from torch's global generator: seeded here, and given back as it was."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with own_torch(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
@@ -465,7 +475,7 @@ def fingerprint(matrix: Any, labels: Labels, pred_probs: PredProbs | None = None
 
 
 def _read_mask(mask: Any, n: int) -> NDArray[np.bool_]:
-    array = np.asarray(mask)
+    array = values_of(mask, "trusted")
     try:
         numbers = array.astype(float)
     except (TypeError, ValueError):
@@ -481,7 +491,7 @@ def read_ids(ids: Any, n: int) -> NDArray[Any]:
     """Names of the rows; their positions where none are given."""
     if ids is None:
         return np.arange(n)
-    array = np.asarray(ids)
+    array = values_of(ids, "ids")
     if array.shape != (n,):
         raise DataError(f"ids must be one per row ({n}). Got an array of shape {array.shape} instead.")
     if (repeated := n - len(set(array.tolist()))) > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 import types
 import typing
 from typing import Any
@@ -25,6 +26,7 @@ Defaults are those of preset plus. Where none is named, the value follows the
 size of the data; --dry-run prints what it would be. Training on pictures has
 defaults of its own; --dry-run --json prints them all.
 """
+WITHOUT_EFFECT = "no effect any more, and gone with the next release: the weights of the pool follow the data"
 
 
 def add_parameters(verb: argparse.ArgumentParser) -> None:
@@ -37,10 +39,13 @@ def add_parameters(verb: argparse.ArgumentParser) -> None:
         name = "--" + entry.name.replace("_", "-")
         place = everyday if entry.name in EVERYDAY else group
         place.add_argument(name, default=None, help=_about(entry), **_argument(entry, hints[entry.name]))
+    group.add_argument("--tune", default=None, help=WITHOUT_EFFECT, action=argparse.BooleanOptionalAction)
 
 
 def chosen_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     """The parameters that were named on the command line."""
+    if arguments.tune is not None:
+        print(f"note: --tune and --no-tune: {WITHOUT_EFFECT}", file=sys.stderr)
     named = {entry.name: getattr(arguments, entry.name) for entry in dataclasses.fields(RunConfig)}
     return {name: tuple(v) if isinstance(v, list) else v for name, v in named.items() if v is not None}
 

@@ -24,8 +24,8 @@ examples:
   labelmend correct --help
       all that can be set
 
-exit codes: 0 done, 1 unexpected error, 2 bad input (nothing was changed),
-            130 interrupted
+exit codes: 0 done, 1 unexpected error, 2 bad input or a full disk (nothing was changed),
+            130 interrupted, 143 ended by SIGTERM
 """
 CORRECT = """\
 Correct the labels of a table of feature vectors, or of pictures.

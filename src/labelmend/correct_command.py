@@ -12,19 +12,22 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelmend import api
 from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import follow, make_config
+from labelmend.data.json_file import checked_fields
 from labelmend.data.load import AnnotatorColumns, Table, drop_bad_rows, load_table
 from labelmend.data.picture_set import Pictures
 from labelmend.data.pictures import find_pictures, holds_pictures
 from labelmend.data.prob_files import read_prob_files
-from labelmend.errors import ConfigError, DataError, LabelmendWarning
+from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning
 from labelmend.estimate import estimate
 from labelmend.image_plan import annotator_facts, plan
 from labelmend.images import choose, correct_images
@@ -42,11 +45,35 @@ Parameters = dict[str, Any]
 FOR_VECTORS = ("ignore", "features", "drop_bad_rows", "pred_probs")
 FOR_PICTURES = ("mode", "backbone", "size", "cache")
 PATHS = ("data", "cache", "trusted_from")
-KEPT_OPTIONS = (
-    *("data", "labels", "id", "trusted", "annotator", "annotator_columns", "missing", *FOR_VECTORS, *FOR_PICTURES),
-    *("force", "time_limit", "checkpoint_every", "trusted_from", "trusted_until"),
-)  # what a run needs to be given again, besides its parameters
 WITH_RESUME = ("time_limit", "checkpoint_every", "quiet", "json")
+
+
+@dataclass(frozen=True)
+class KeptOptions:
+    """What a run needs to be given again, besides its parameters, as it stands in a file."""
+
+    data: str
+    labels: str | None = None
+    id: str | None = None
+    trusted: str | None = None
+    annotator: str | None = None
+    annotator_columns: str | None = None
+    missing: str | None = None
+    ignore: list[str] = field(default_factory=list)
+    features: str | None = None
+    drop_bad_rows: bool = False
+    mode: str | None = None
+    backbone: str | None = None
+    size: int | None = None
+    cache: str | None = None
+    force: bool = False
+    time_limit: str | None = None
+    checkpoint_every: float | None = None
+    trusted_from: str | None = None
+    trusted_until: int | None = None
+
+
+KEPT_OPTIONS = tuple(entry.name for entry in dataclasses.fields(KeptOptions))
 
 
 def correct_command(arguments: argparse.Namespace, parameters: Parameters) -> None:
@@ -67,8 +94,9 @@ def _resume(arguments: argparse.Namespace) -> None:
     _refuse_more_than(WITH_RESUME, arguments)
     refuse_unfinished(arguments.resume, force=True)
     job = read_job(arguments.resume)
-    options = {name: Path(value) if name in PATHS and value else value for name, value in job.options.items()}
-    options["pred_probs"] = [Path(name) for name in job.options.get("pred_probs") or []]
+    kept = _kept(job)
+    options = {name: Path(value) if name in PATHS and value else value for name, value in kept.items()}
+    options["pred_probs"] = [Path(name) for name in kept.get("pred_probs") or []]
     named = {name: getattr(arguments, name) for name in WITH_RESUME if getattr(arguments, name) is not None}
     out = arguments.resume.resolve()
     again = argparse.Namespace(**{**vars(arguments), **options, **named, "out": out, "shown": arguments.resume})
@@ -80,6 +108,17 @@ def _resume(arguments: argparse.Namespace) -> None:
     refuse_existing(out, again.force)
     with contextlib.chdir(job.folder if os.path.isdir(job.folder) else "."):
         _correct(again, parameters, read_limit(again.time_limit), anew=False)
+
+
+def _kept(job: Job) -> dict[str, Any]:
+    """The options of a job, each of its type."""
+    try:
+        return vars(checked_fields(KeptOptions(**job.options)))
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the options of an interrupted run must be as they were kept. They are not: {error}. Begin anew: the same "
+            "command with --force."
+        ) from error
 
 
 def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
@@ -324,6 +363,8 @@ def missing_value(text: str | None, labels: Any) -> Any:
 
 def _same(value: Any, text: str) -> bool:
     try:
+        if isinstance(value, int | np.integer) and text.strip().lstrip("+-").isdigit():
+            return int(value) == int(text)  # as floats, neighbours beyond 2^53 are one number
         return str(value) == text or float(value) == float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False

@@ -14,10 +14,11 @@ import torch
 import labelmend
 from blobs import QUICK, blobs
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
-from labelmend import decide, state, witnesses
+from labelmend import decide, state
 from labelmend.api import correct
 from labelmend.cli import main
 from labelmend.data.samples import VectorSamples
+from labelmend.decision.deciding import label_posterior
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning, RunFolderError
 from labelmend.images import correct_images
 from labelmend.trust.consensus import read_annotated, settled, unanimous, with_consensus
@@ -157,19 +158,15 @@ def test_what_cannot_be_is_told(y, annotators, message):
 
 def test_without_annotators_the_decision_is_the_plain_one_to_the_last_bit():
     random = np.random.default_rng(0)
-    witness = torch.tensor(random.dirichlet([1, 1, 1], 50), dtype=torch.float32)
+    predicted = torch.tensor(random.dirichlet([1, 1, 1], 50), dtype=torch.float32)
     given = torch.tensor(random.integers(-1, 3, 50))
     fixed = torch.zeros(50, dtype=torch.bool)
     problem = state.Problem(VectorSamples(torch.zeros(50, 2)), given, fixed, 3)
     assert problem.labels_in_use is given
-    pairs = [
-        (witnesses.label_posterior(witness, problem), decide.posterior(witness, given, fixed)),
-        (witnesses.label_posterior(witness, problem, 0.2), decide.calibrated_posterior(witness, 0.2, given, fixed)),
-    ]
-    for mine, plain in pairs:
-        assert torch.equal(mine.probabilities, plain.probabilities)
-        assert torch.equal(mine.transition, plain.transition)
-        assert mine.noise_rate == plain.noise_rate
+    mine, plain = label_posterior(predicted, problem), decide.posterior(predicted, given, fixed)
+    assert torch.equal(mine.probabilities, plain.probabilities)
+    assert torch.equal(mine.transition, plain.transition)
+    assert mine.noise_rate == plain.noise_rate
     assert correct(*blobs(60), **QUICK).annotators is None
 
 

@@ -7,10 +7,8 @@ import reference
 from labelmend import decide
 from labelmend.trust import annotators
 from labelmend.trust.annotators import (
-    AnnotatedPosterior,
     Opinions,
     annotated_posterior,
-    calibrated_annotated_posterior,
     confusions,
     consensus,
     shrunk,
@@ -36,7 +34,7 @@ def crowd(n=300, n_classes=3, accuracies=(0.9, 0.7, 0.4), seed=0, share=0.7):
     return true, triples
 
 
-def witness_of(true, n_classes, error, seed=0):
+def predicted_of(true, n_classes, error, seed=0):
     """Calibrated: names the true class with probability 1 - error, and says so."""
     random = np.random.default_rng(seed)
     said = np.where(
@@ -61,7 +59,7 @@ def test_two_people_against_each_other_by_hand():
 
 def test_confusions_equal_the_slow_reference():
     true, triples = crowd(40)
-    probabilities = witness_of(true, 3, 0.2)
+    probabilities = predicted_of(true, 3, 0.2)
     found = confusions(probabilities, opinions(triples, 3, true.tolist()))
     priors = annotators.QUALITY_PRIOR, annotators.CONFUSION_PRIOR, decide.PRIOR_ROWS, decide.FLOOR
     assert_close(found.numpy(), reference.annotator_confusions(probabilities.numpy(), triples, 3, *priors))
@@ -70,7 +68,7 @@ def test_confusions_equal_the_slow_reference():
 
 def test_em_equals_the_slow_reference():
     true, triples = crowd(40)
-    p = witness_of(true, 3, 0.3).numpy()
+    p = predicted_of(true, 3, 0.3).numpy()
     found = annotated_posterior(torch.tensor(p), opinions(triples, 3, true.tolist()), *nobody(40), n_passes=4)
     q = np.eye(3)[p.argmax(axis=1)]
     priors = annotators.QUALITY_PRIOR, annotators.CONFUSION_PRIOR, decide.PRIOR_ROWS, decide.FLOOR
@@ -83,27 +81,27 @@ def test_em_equals_the_slow_reference():
 def test_one_annotator_is_the_plain_posterior():
     """But for what holds T: rows of the common confusion of one are its own, and nobody is sceptical."""
     true, triples = crowd(2000, accuracies=(0.8,), share=1.1)
-    witness, given = witness_of(true, 3, 0.2), torch.tensor([said for _, _, said in triples])
-    plain = decide.posterior(witness, given, nobody(2000)[1])
-    found = annotated_posterior(witness, opinions(triples, 1, given.tolist()), *nobody(2000))
+    predicted, given = predicted_of(true, 3, 0.2), torch.tensor([said for _, _, said in triples])
+    plain = decide.posterior(predicted, given, nobody(2000)[1])
+    found = annotated_posterior(predicted, opinions(triples, 1, given.tolist()), *nobody(2000))
     assert_close(found.probabilities, plain.probabilities, rtol=0, atol=5e-3)
     assert_close(found.transition, plain.transition, rtol=0, atol=5e-3)
     assert found.noise_rate == pytest.approx(plain.noise_rate, abs=2e-3)
 
 
-def test_good_and_bad_annotators_are_told_apart_with_a_witness():
+def test_good_and_bad_annotators_are_told_apart_where_the_features_say_something():
     true, triples = crowd(3000)
-    found = annotated_posterior(witness_of(true, 3, 0.2), opinions(triples, 3, true.tolist()), *nobody(3000))
+    found = annotated_posterior(predicted_of(true, 3, 0.2), opinions(triples, 3, true.tolist()), *nobody(3000))
     accuracy = found.confusion.diagonal(dim1=1, dim2=2).mean(dim=1)
     assert_close(accuracy, torch.tensor([0.9, 0.7, 0.4], dtype=torch.float64), rtol=0, atol=0.04)
-    assert (found.probabilities.argmax(dim=1).numpy() == true).mean() > 0.86  # the witness alone: 0.8
+    assert (found.probabilities.argmax(dim=1).numpy() == true).mean() > 0.86  # the features alone: 0.8
 
 
 def test_noise_rate_and_transition_are_those_of_the_labels_in_use():
     true, triples = crowd(1500, accuracies=(0.95, 0.95, 0.95))
     in_use = np.where(np.arange(1500) % 5 == 0, (true + 1) % 3, true)  # a fifth is the next class
     in_use[7] = -1
-    found = annotated_posterior(witness_of(true, 3, 0.1), opinions(triples, 3, in_use.tolist()), *nobody(1500))
+    found = annotated_posterior(predicted_of(true, 3, 0.1), opinions(triples, 3, in_use.tolist()), *nobody(1500))
     assert found.noise_rate == pytest.approx(0.2, abs=0.02)
     assert_close(found.transition.diagonal(), torch.full((3,), 0.8, dtype=torch.float64), rtol=0, atol=0.06)
     assert found.transition[0, 1] > 0.12
@@ -152,23 +150,9 @@ def test_trusted_samples_are_fixed_and_teach_who_is_right():
 
 def test_blocks_of_labels_give_the_same_as_one_block(monkeypatch):
     true, triples = crowd(100)
-    said, witness = opinions(triples, 3, true.tolist()), witness_of(true, 3, 0.2)
-    whole = annotated_posterior(witness, said, *nobody(100))
+    said, predicted = opinions(triples, 3, true.tolist()), predicted_of(true, 3, 0.2)
+    whole = annotated_posterior(predicted, said, *nobody(100))
     monkeypatch.setattr(annotators, "BLOCK_ENTRIES", 7 * 3)
-    parts = annotated_posterior(witness, said, *nobody(100))
+    parts = annotated_posterior(predicted, said, *nobody(100))
     assert_close(parts.probabilities, whole.probabilities)
     assert_close(parts.confusion, whole.confusion)
-
-
-@pytest.mark.parametrize("sharpness", [0.5, 2.0])
-def test_calibration_undoes_a_wrong_sharpness(sharpness):
-    true, triples = crowd(2000, accuracies=(0.8, 0.6))
-    said, witness = opinions(triples, 2, true.tolist()), witness_of(true, 3, 0.2)
-    wrong = decide.weighted_product([witness], [sharpness])
-    given = torch.from_numpy(true.copy())
-    given[:1200] = (given[:1200] + 1) % 3
-    found = calibrated_annotated_posterior(wrong, 0.15, said, given, torch.zeros(2000, dtype=torch.bool))
-    assert isinstance(found, AnnotatedPosterior)
-    says = wrong.argmax(dim=1)
-    doubt = 1 - found.probabilities.gather(1, says.unsqueeze(1)).squeeze(1)
-    assert float(doubt[says != given].sum()) / 2000 == pytest.approx(0.15, abs=0.01)

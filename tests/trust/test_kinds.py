@@ -63,19 +63,11 @@ def test_weights_of_a_known_mixture_are_found():
     assert_allclose(mixture_weights(histogram, shapes), [0.3, 0.7], rtol=0, atol=1e-3)
 
 
-def test_an_error_is_found_where_the_witness_outweighs_the_label():
-    # The witness says .6 : .4; a label is right nine times in ten, so it wins: .6 x .1 against .4 x .9.
-    transition = [[0.9, 0.1], [0.1, 0.9]]
-    posterior = np.array([[0.6 * 0.9, 0.4 * 0.1], [0.95 * 0.9, 0.05 * 0.1]])
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    told = by_hand([0, 0], [0, 0], [[0.6, 0.4], [0.95, 0.05]], transition=transition, posterior=posterior)
-    assert_allclose(told.witness(np.array([0, 1])), [[0.6, 0.4], [0.95, 0.05]], rtol=1e-9)
+def test_an_error_is_found_where_the_features_outweigh_the_label():
+    # The features say .6 : .4; a label is right nine times in ten, so it wins: .6 x .1 against .4 x .9.
+    predicted = np.array([[0.6, 0.4], [0.95, 0.05]])
+    told = by_hand([0, 0], [0, 0], predicted, transition=[[0.9, 0.1], [0.1, 0.9]], predicted=predicted)
     assert would_find(told, np.array([0, 1]), np.array([1, 1])).tolist() == [False, True]
-
-
-def test_the_witness_of_a_sample_without_label_is_its_posterior():
-    told = by_hand([-1], [0], [[0.8, 0.2]], transition=[[0.9, 0.1], [0.1, 0.9]], posterior=np.array([[0.8, 0.2]]))
-    assert_allclose(told.witness(np.array([0])), [[0.8, 0.2]], rtol=1e-9)
 
 
 def test_cells_by_hand():

@@ -33,9 +33,9 @@ def test_a_run_that_would_break_more_than_it_mends_changes_nothing_and_says_so(m
     given = plant(true, 0.1)[0]
     finish = api.finish_audit
 
-    def audited(plan, found):
-        posterior, audit = finish(plan, found)
-        return posterior, audit.__class__(**{**audit.__dict__, "right": right})
+    def audited(plan, found, restored):
+        decided, audit = finish(plan, found, restored)
+        return decided, audit.__class__(**{**audit.__dict__, "right": right})
 
     monkeypatch.setattr(api, "finish_audit", audited)
     settings = {**QUICK, "n_rounds": 4, "audit": 0.05}

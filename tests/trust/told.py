@@ -1,7 +1,8 @@
-"""Testimonies made by hand: what a run knows at its end, small enough to count."""
+"""Outputs of a run made by hand: what it knows at its end, small enough to count."""
 
 import numpy as np
-from labelmend.trust.testimony import Testimony
+
+from labelmend.trust.run_outputs import RunOutputs
 
 
 def centred(logits):
@@ -20,11 +21,12 @@ def by_hand(given, decided, graphs, **changes):
         "fixed": np.zeros(n, dtype=bool),
         "logits": centred(np.log(np.maximum(graphs, 1e-6))),
         "length": np.ones(n),
+        "predicted": graphs,
         "posterior": np.eye(n_classes)[decided],
         "transition": np.asarray(transition, dtype=float),
         "neighbors": np.tile(np.arange(1, 3), (n, 1)),
     }
-    return Testimony(given=given, decided=decided, graphs=graphs, **{**made, **changes})
+    return RunOutputs(given=given, decided=decided, graphs=graphs, **{**made, **changes})
 
 
 def clusters(n_classes=4, size=300, seed=0):
@@ -53,6 +55,7 @@ def told_of(true, near, shares, given):
     counts = np.full((n_classes, n_classes), 0.5)
     np.add.at(counts, (true, given), 1)
     transition = counts / counts.sum(axis=1, keepdims=True)
-    posterior = shares**4 * transition.T[given]
+    predicted = shares**4 / (shares**4).sum(axis=1, keepdims=True)
+    posterior = predicted * transition.T[given]
     posterior /= posterior.sum(axis=1, keepdims=True)
-    return by_hand(given, true, shares, neighbors=near, transition=transition, posterior=posterior)
+    return by_hand(given, true, shares, neighbors=near, transition=transition, predicted=predicted, posterior=posterior)

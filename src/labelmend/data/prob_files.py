@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.load import INDEX_COLUMNS, UNREADABLE, csv_rows, not_plain_arrays, whole_rows
+from labelmend.data.load import INDEX_COLUMNS, csv_rows, whole_rows
+from labelmend.data.numpy_file import open_npz, read_npy
 from labelmend.data.parquet import read_parquet
 from labelmend.errors import DataError
 from labelmend.evidence.pred_probs import NamedColumns
@@ -57,14 +58,10 @@ def _read(path: Path, id_column: str | None, ids: NDArray[Any] | None, not_class
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {path.stem: loaded}
-            found = {name: loaded[name] for name in loaded.files}
-    except UNREADABLE as error:
-        raise DataError(not_plain_arrays(path)) from error
+    if path.suffix.lower() == ".npy":
+        return {path.stem: read_npy(path)}
+    with open_npz(path) as archive:
+        found = {name: archive[name] for name in archive.files}
     tables = {name: array for name, array in found.items() if array.ndim == 2}
     if not tables:
         raise DataError(f"{path} must hold a two-dimensional array of probabilities. It holds {', '.join(found)}.")

@@ -59,7 +59,7 @@ class Decided:
     score: Tensor  # (n,) posterior probability of the given label: low is suspicious
     left_alone: Tensor  # rows whose label stays for want of evidence, for review
     transition: Tensor  # (C, C) P(given | true)
-    noise_rate: float
+    noise_rate: float  # of all labels, the certain ones included
     interval: tuple[float, float] | None  # of the noise rate, 90 %
     verdict: Verdict | None = None
     weights: dict[str, float] | None = None  # of the members
@@ -284,7 +284,8 @@ def by_pool(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem, config
     expected = (pool.probs if apart else pool.posterior)[np.arange(len(fixed)), np.maximum(in_use, 0)]
     added = float((probabilities.max(axis=1) - 1 + expected)[joined.adopted].clip(min=0).sum())
     added /= max(int((in_use >= 0).sum()), 1)
-    noise_rate, interval = noise_rate + added, (pool.interval[0], pool.interval[1] + beyond + added)
+    low, high = pool.interval
+    noise_rate, interval = noise_rate + added, (low * in_question, high * in_question + beyond + added)
     if apart and problem.opinions is None:
         noise_rate, interval = contradicted(joined.labels, in_use, pool.overlap)
         transition = counted(joined.labels, learned, problem.n_classes)

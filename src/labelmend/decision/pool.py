@@ -102,6 +102,16 @@ def fit_pool(scores: Mapping[str, Scores], given: Codes, trusted: NDArray[np.boo
     )
 
 
+def fit_weights(
+    scores: Mapping[str, Scores], labels: Codes, known: NDArray[np.bool_]
+) -> tuple[dict[str, float], Floats]:
+    """Weights of the members and biases of the classes for labels that are taken as right; -1: no label."""
+    stacked = np.stack(list(scores.values()), axis=2)
+    data = _Data.of(stacked, labels, np.zeros(len(labels), dtype=bool), known)
+    theta = fit_at_rate(data, float(RATES[0]), None).theta
+    return dict(zip(scores, theta[: len(scores)].tolist(), strict=True)), theta[len(scores) :] + data.bias
+
+
 def rate_weights(rates: Floats, log_likelihood: Floats) -> Floats:
     prior = PRIOR * (1 - rates) ** (PRIOR - 1)
     weights = np.exp(TEMPERED * (log_likelihood - log_likelihood.max())) * np.gradient(rates) * prior

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labelmend.evidence.copies import Groups, groups_of_copies
 from labelmend.evidence.members import NEIGHBOURS, Ground, Scores, class_shares, member_scores
-from labelmend.evidence.preparation import Preparation, dense, fit_preparation
+from labelmend.evidence.preparation import Preparation, fit_preparation, seen_columns
 from labelmend.graph.knn import cell_neighbors, make_cells, normalize_rows
 
 Codes = NDArray[np.int64]
@@ -37,7 +37,7 @@ class Inputs:
 
     @classmethod
     def of(cls, matrix: Any, projection: NDArray[np.float32] | None, seed: int) -> Inputs:
-        raw = np.asarray(dense(matrix if projection is None else matrix @ projection), dtype=np.float32)
+        raw = np.asarray(seen_columns(matrix, projection), dtype=np.float32)
         return cls(raw, fit_preparation(raw), seed)
 
     @cached_property

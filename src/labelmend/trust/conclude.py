@@ -35,9 +35,19 @@ def conclude(
     names = list(range(outputs.n_classes))
     scores = misfit(outputs)
     foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate))
+    in_question = _per_label_in_question(problem)
+    rate, interval = found.noise_rate * in_question, found.interval
+    if interval is not None:
+        interval = interval[0] * in_question, min(interval[1] * in_question, 1.0)
     return Conclusions(
         hold(decision, found.probabilities, problem.given_labels, foreign),
         reason_codes(outputs, foreign),
         scores.astype(np.float32),
-        noise_profile(outputs, names, np.random.default_rng(seed), found.noise_rate, found.interval),
+        noise_profile(outputs, names, np.random.default_rng(seed), min(rate, 1.0), interval),
     )
+
+
+def _per_label_in_question(problem: Problem) -> float:
+    """Labels for each one that is not certain: the profile is of those, the noise rate of all."""
+    labelled = problem.given_labels >= 0
+    return int(labelled.sum()) / max(int((labelled & ~problem.trusted).sum()), 1)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from labelmend.trust.run_outputs import Codes, Floats, RunOutputs
 
 KINDS = ("random", "confusing", "patch")
-FEWEST = 20  # suspects below which their kind cannot be outputs
+FEWEST = 20  # suspects below which their kind cannot be told
 PLANTINGS = 5  # of each kind, to smooth the shapes
 CONCENTRATED = (0.05, 0.25)  # shares of the neighbours: none, some, many
 N_CELLS = 18

@@ -1,10 +1,10 @@
 """The held-out nets: a sample's own label never reaches the net that judges it."""
 
 import torch
-from labelmend.held_out import held_out_probabilities
 from torch.testing import assert_close
 
 from labelmend.data.samples import VectorSamples
+from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.nets.mlp import MLP
 
 
