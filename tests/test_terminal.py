@@ -26,6 +26,7 @@ SUMMARY = {
     "noise_rate": 0.17,
     "estimated_wrong": 2040,
     "changed": 1900,
+    "changed_for_review": 100,
     "kept": 9_900,
     "corrected": 1_800,
     "review": 300,
@@ -234,7 +235,9 @@ def test_the_summary_says_what_a_person_asks_first():
         "12,345 rows, 10 classes, 1 min",
         "",
         "estimated wrong labels     2,040  17.0% of the labels",
-        "corrected                  1,800  15.0% of the labels",
+        "labels changed             1,900  15.8% of the labels",
+        "  corrected                1,800  sure enough not to ask",
+        "  and for review             100  the best guess, to be looked at",
         "for review                   300  doubtful, look at these first",
         "kept                       9,900",
         "filled in                    345  had no label",
@@ -321,7 +324,7 @@ def test_the_summary_says_what_it_expects_to_have_broken_and_what_an_audit_showe
     points = [{"reviewed": 0, "left": 120.4}, {"reviewed": 200, "left": 31.0}]
     lines = summary_lines({**SUMMARY, "expected_broken": 12.4, "audit": AUDIT, "review_gain": points}, None)
     assert "good labels broken            12  of 1,900 changed labels, as the run expects" in lines
-    assert "audit: 200 errors planted, and taken out again (95 % intervals)" in lines
+    assert "audit: 200 errors planted, and taken out again (90 % intervals)" in lines
     assert "  found               90.0 % (85.0 to 93.4)" in lines
     assert "  calibration error   0.051 before, 0.012 now; temperature 1.50" in lines
     assert "wrong labels left after a look at 200 samples: 120 -> 31 expected" in lines
