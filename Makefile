@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint browser bench clean
+.PHONY: demo test lint browser bench lowest fuzz clean
 .DELETE_ON_ERROR:
 
 $(READY): pyproject.toml constraints.txt
@@ -30,5 +30,27 @@ browser: $(READY)
 bench: $(READY)
 	$(BIN)/labelmend benchmark digits --out benchmarks/results/digits.json
 
+# The core tests with the lowest versions that are promised, in an environment of their own. Not part of CI: it takes a
+# download of gigabytes and some minutes.
+LOWEST := .venv-lowest
+CORE := tests/data tests/graph tests/training tests/test_api.py tests/test_config.py tests/test_estimator.py \
+	tests/test_run_folder.py tests/test_checkpoint.py tests/review/test_apply.py tests/review/test_decisions.py
+
+$(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[tables,images]" \
+		pytest pytest-timeout hypothesis polars
+	touch $@
+
+lowest: $(LOWEST)/.ready
+	$(LOWEST)/bin/python -m pytest $(CORE)
+
+# Damaged and odd inputs with other seeds than those of the tests; `make fuzz SEED=7 INPUTS=10000`.
+SEED ?= 1
+INPUTS ?= 10000
+fuzz: $(READY)
+	$(BIN)/python benchmarks/fuzz.py --seed $(SEED) --inputs $(INPUTS)
+
 clean:
-	rm -rf .venv
+	rm -rf .venv $(LOWEST)

@@ -5,6 +5,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 from PIL import Image
 
 from labelmend.data.labels import Labels
@@ -39,7 +40,8 @@ def result_of(template, source=ARRAYS, ids=None, given=GIVEN, new=NEW, status=ST
         ids=np.arange(n) if ids is None else np.array(ids),
         model=dataclasses.replace(template.model, classes=classes),
         neighbors=np.full((n, 2), -1, dtype=np.int32),
-        votes=template.votes[np.zeros(n, dtype=int)],
+        votes=scipy.sparse.csr_matrix(np.full((n, len(classes)), 0.25, dtype=np.float32)),
+        transition=np.eye(len(classes)),
         map=None,
         source=source,
     )

@@ -123,6 +123,46 @@ def L_noisy(p, given, corrected, omega):
     return np.mean(terms)
 
 
+def L_split(p, target, kept, ce_factor, factor, squared):
+    """Mean of -sum t log p over kept samples + factor * mean of 1 - <t, p>, or of the squared error, over the others.
+
+    A group without samples adds nothing; omega has no part in it.
+    """
+    ce = [-sum(t * math.log(q) for t, q in zip(target[n], p[n], strict=True)) for n in range(len(p)) if kept[n]]
+    other = [
+        np.mean((p[n] - target[n]) ** 2) if squared else 1 - sum(target[n] * p[n]) for n in range(len(p)) if not kept[n]
+    ]
+    return ce_factor * (np.mean(ce) if ce else 0.0) + factor * (np.mean(other) if other else 0.0)
+
+
+def class_imbalance(p):
+    """sum over classes of 1/C log((1/C) / mean p)"""
+    C = p.shape[1]
+    return sum(math.log(1 / C / p[:, c].mean()) / C for c in range(C))
+
+
+def soft_label(first, second, w, T):
+    """The certainty-weighted mean of two distributions, sharpened."""
+    q = w * first + (1 - w) * second
+    return q ** (1 / T) / sum(q ** (1 / T))
+
+
+def L_semi_supervised(net, views, given, kept, omega, p_e, T, share, partner, factor, penalty):
+    """DivideMix's step with kept and changed samples as its groups. `views`: one array of samples each."""
+    n, C = len(given), p_e.shape[1]
+    own = np.mean([softmax(net(view)) for view in views], axis=0)
+    q = []
+    for i in range(n):
+        label = np.eye(C)[given[i]]
+        q.append(soft_label(label, own[i], omega[i], T) if kept[i] else soft_label(own[i], p_e[i], omega[i], T))
+    x, targets, groups = np.concatenate(views), np.array(q * len(views)), list(kept) * len(views)
+    share = max(share, 1 - share)
+    mixed_x = np.array([share * x[i] + (1 - share) * x[partner[i]] for i in range(len(x))])
+    mixed_t = np.array([share * targets[i] + (1 - share) * targets[partner[i]] for i in range(len(x))])
+    p = softmax(net(mixed_x))
+    return L_split(p, mixed_t, groups, 1.0, factor, squared=True) + penalty * class_imbalance(p)
+
+
 def L_G(points, labels, omega, a, distance):
     """Mean over ordered pairs of different label; 0 where there is no such pair."""
     terms = []

@@ -533,10 +533,27 @@ def test_a_full_disk_is_told_and_leaves_the_old_run(table, capsys, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(run_folder, "_write_json", full)
-    assert correct(table, "--labels", "kind", "--out", "run", "--force", "--seed", "5") == 1
+    assert correct(table, "--labels", "kind", "--out", "run", "--force", "--seed", "5") == 2
     assert "No space left on device; nothing half-written was left behind" in capsys.readouterr().err
     assert labelmend.load("run").config.seed == 0
     assert sorted(os.listdir()) == ["run", "table.csv"]
+
+
+def test_sigterm_ends_a_run_like_ctrl_c_and_says_how_to_go_on(table, capsys, monkeypatch):
+    """In this process: the handler is that of `main`."""
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def end(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+    monkeypatch.setattr(run_folder, "_write_json", end)
+    assert correct(table, "--labels", "kind", "--out", "run", "--checkpoint-every", "0") == 143
+    err = capsys.readouterr().err
+    assert "interrupted; nothing half-written was left behind" in err
+    assert "labelmend correct --resume run" in err
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert not Path("run").exists()
 
 
 def read_until(descriptor, word, seconds=40):

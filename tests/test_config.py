@@ -53,6 +53,35 @@ def test_not_a_number_is_below_every_minimum():
         make_config(lr=float("nan"))
 
 
+NUMBERS = [
+    entry.name
+    for entry in dataclasses.fields(RunConfig)
+    if "float" in str(entry.type) and "tuple" not in str(entry.type)
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 10**400])
+def test_every_number_is_finite(name, value):
+    with pytest.raises(ConfigError, match=f"^{name} |{name} must|low_percentile"):
+        make_config(**{name: value})
+
+
+def test_every_number_of_a_list_is_finite():
+    with pytest.raises(ConfigError, match="lr_milestones must be finite"):
+        make_config(lr_milestones=(0.5, float("nan")))
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("n_branches", 100), ("held_out_folds", 100), ("hidden", 2**16), ("width", 2**12), ("n_rounds", 10**9)],
+)
+def test_what_is_counted_has_an_upper_bound(name, most):
+    make_config(**{name: most})
+    with pytest.raises(ConfigError, match=f"{name} must be at most {most:,}"):
+        make_config(**{name: most + 1})
+
+
 def test_a_configuration_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         make_config().seed = 1
@@ -215,6 +244,8 @@ def test_pictures_have_presets_of_their_own_and_every_none_is_filled(preset):
         ({"consistency_threshold": 1.5}, r"consistency_threshold must be at most 1\. Got 1\.5 instead"),
         ({"evidence_kept": 2.0}, r"evidence_kept must be at most 1\. Got 2\.0 instead"),
         ({"average_decay": 1.0}, r"average_decay must be below 1\. Got 1\.0 instead"),
+        ({"soft_temperature": 0.0}, r"soft_temperature must be above 0\. Got 0\.0 instead"),
+        ({"corrected_loss": "semi-supervised"}, r"corrected_loss semi-supervised needs soft_labels"),
         ({"consistency": 1.0}, r"consistency needs an averaged net to ask: set average_decay above 0"),
     ],
 )

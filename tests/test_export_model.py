@@ -4,13 +4,17 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 
 import labelmend
 from blobs import QUICK, blobs
 from coloured import COLOURS, TINY, TinyBackbone, coloured
 from labelmend import export_model as stage
+from labelmend.data.features import fit_scaler, read_features
 from labelmend.errors import LabelmendError, MissingExtraError, RunFolderError
+from labelmend.evidence.preparation import fit_preparation, seen_columns
 from labelmend.export_model import export_model
+from labelmend.model import fit_vector_model
 
 onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -98,7 +102,7 @@ def test_a_file_that_answers_differently_is_not_put_in_place(vector_model, tmp_p
     target = tmp_path / "model.onnx"
     target.write_text("the old one")
     other = copy.deepcopy(vector_model)
-    other.net.head.weight.data.mul_(-1)
+    other.head.net.head.weight.data.mul_(-1)
     write = stage._write
     monkeypatch.setattr(stage, "_write", lambda model, path: write(other, path))
     with pytest.raises(LabelmendError, match=r"They differ by .*; nothing was written"):
@@ -112,3 +116,17 @@ def test_without_the_extra_the_line_to_install_it_is_given(vector_model, tmp_pat
     monkeypatch.setattr(stage.util, "find_spec", lambda name: None if name == "onnxscript" else find(name))
     with pytest.raises(MissingExtraError, match=r'needs onnxscript\. Install it with: pip install "labelmend\[onnx\]"'):
         export_model(vector_model, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize(("n_columns", "sparse"), [(4, False), (300, True)])
+def test_a_fitted_model_goes_from_raw_rows_to_probabilities_in_one_graph(n_columns, sparse, tmp_path):
+    X, y = blobs(n=80, n_columns=n_columns, spread=4.0)
+    matrix = read_features(scipy.sparse.csr_array(X) if sparse else X)
+    scaler = fit_scaler(matrix, 0)
+    known = fit_preparation(seen_columns(matrix, scaler.projection))
+    model = fit_vector_model(matrix, known, scaler, y, np.arange(3), torch.device("cpu"), 0)
+    assert model.head.forest is not None
+    found, only = answers(export_model(model, tmp_path / "model.onnx"), X.astype(np.float32))
+    assert (only.name, only.shape[1:]) == ("rows", [n_columns])
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-4)
+    assert metadata(tmp_path / "model.onnx") == {"classes": "[0, 1, 2]", "kind": "vectors"}

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,13 +9,15 @@ from torch import nn
 
 import labelmend
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
+from labelmend.data.features import fit_scaler
 from labelmend.data.picture_cache import decode
 from labelmend.data.pictures import find_pictures
 from labelmend.data.samples import ImageSamples
 from labelmend.embed import embed
 from labelmend.errors import DataError, MissingExtraError, RunFolderError
+from labelmend.evidence.preparation import fit_preparation
 from labelmend.image_model import EmbeddedImageModel, TrainedImageModel
-from labelmend.model import load_model
+from labelmend.model import fit_vector_model, load_model
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -58,7 +61,7 @@ def test_an_embedded_model_is_backbone_then_scaler_then_net(embedded):
     pixels, _ = coloured(n=9, seed=5)
     features = embedded.backbone.loaded.features(torch.from_numpy(pixels)).numpy()
     with torch.no_grad():
-        expected = embedded.net(torch.from_numpy(embedded.scaler(features)))[1].double().softmax(dim=1)
+        expected = embedded.head(torch.from_numpy(features)).double().softmax(dim=1)
     np.testing.assert_allclose(embedded.predict_proba(pixels), expected, rtol=1e-4, atol=1e-7)
 
 
@@ -188,3 +191,16 @@ def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
         again(model, tmp_path)
     back = load_model(tmp_path, model.classes, PreActResNet)
     np.testing.assert_array_equal(back.predict_proba(pixels), model.predict_proba(pixels))
+
+
+def test_the_head_of_an_embedded_model_may_be_fitted_to_the_decided_labels(embedded, tmp_path, no_pickle):
+    pixels, true = coloured(n=30)
+    features = embedded.backbone.loaded.features(torch.from_numpy(pixels)).numpy()
+    head = fit_vector_model(
+        features, fit_preparation(features), fit_scaler(features, 0), true, embedded.classes, torch.device("cpu"), 0
+    )
+    model = replace(embedded, head=head.head)
+    np.testing.assert_allclose(model.predict_proba(pixels), head.predict_proba(features), rtol=1e-3, atol=1e-6)
+    back = again(model, tmp_path, TinyBackbone())
+    np.testing.assert_array_equal(back.predict_proba(pixels), model.predict_proba(pixels))
+    assert json.loads((tmp_path / "model.json").read_text())["kind"] == "pictures-embedded-pooled"

@@ -179,6 +179,110 @@ def test_if_no_label_was_kept_no_branch_learns():
     assert not hasattr(engine, "trained")
 
 
+def test_branches_that_persist_begin_between_the_corrected_net_and_what_they_were(monkeypatch):
+    problem, _ = make_problem()
+    state, config = make_run(problem, persistent_branches=True)
+    began, interpolate = [], steps.interpolate
+
+    def watched(target, first, second, share):
+        began.append((target, second, first is state.deployed_net))
+        interpolate(target, first, second, share)
+
+    monkeypatch.setattr(steps, "interpolate", watched)
+    play(state, problem, config)
+    assert all(second is state.corrected_net for _, second, _ in began), "what they were is nothing yet"
+    began.clear()
+    play(state, problem, config)
+    assert all(target is second and first for target, second, first in began)
+
+
+# What the corrected net learns from
+
+SEMI = {"corrected_loss": "semi-supervised", "soft_labels": True, "mixup": True, "mixup_shape": 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "embeddings"),
+    [
+        ({}, 6),
+        ({"soft_labels": True}, 6),
+        ({"soft_labels": True, "corrected_loss": "split"}, 6),
+        (SEMI, 6),
+        ({"soft_labels": True, "soft_source": "net"}, 7),
+    ],
+)
+def test_soft_labels_are_made_of_what_was_said_already(monkeypatch, changes, embeddings):
+    """One pass without learning for the split, one for every graph, and one more only for the net's own answer."""
+    problem, _ = make_problem()
+    state, config = make_run(problem, **changes)
+    seen, forward = [], MLP.forward
+
+    def counted(net, x):
+        seen.append(len(x) if not net.training else 0)
+        return forward(net, x)
+
+    monkeypatch.setattr(MLP, "forward", counted)
+    play(state, problem, config)
+    assert sum(seen) == embeddings * 90
+
+
+def test_soft_labels_lie_between_the_vote_and_the_branches(monkeypatch):
+    problem, _ = make_problem()
+    problem.trusted[:1] = True
+    state, config = make_run(problem, soft_labels=True, soft_temperature=0.5)
+    made, soft_labels = [], steps.soft_labels
+
+    def watched(*arguments):
+        answers = [steps.embed(net, problem.samples)[1].softmax(dim=1) for net in state.branch_nets]
+        made.append((soft_labels(*arguments), torch.stack(answers).mean(dim=0)))
+        return made[-1][0]
+
+    monkeypatch.setattr(steps, "soft_labels", watched)
+    play(state, problem, config)
+    ((found, answers),) = made
+    voted, w = torch.nn.functional.one_hot(state.vote.labels, 3), state.omega.unsqueeze(1)
+    q = (w * voted + (1 - w) * answers).square()
+    expected = q / q.sum(dim=1, keepdim=True)
+    expected[0] = torch.nn.functional.one_hot(problem.given_labels[0], 3)
+    assert_close(found, expected)
+
+
+@pytest.mark.parametrize("n_kept", [90, 50, 3, 0])
+def test_half_of_a_semi_supervised_step_was_kept_and_half_changed(monkeypatch, n_kept):
+    problem, _ = make_problem()
+    state, config = make_run(problem, **SEMI)
+    play(state, problem, config)
+    labels = problem.given_labels.clone()
+    labels[n_kept:] = (labels[n_kept:] + 1) % 3
+    batches, before = [], copy.deepcopy(state.corrected_net.state_dict())
+    step = state.steppers["corrected"]
+    monkeypatch.setattr(step, "loss", lambda indices, *views: batches.append((indices, views)) or one_step(state))
+    state.targets.set(labels, state.omega)
+    mean = steps.train_semi_supervised(state, problem, config, labels, state.omega)
+    assert len(batches) == (max(1, n_kept // 16) if n_kept else 0)
+    for indices, views in batches:
+        assert len(views) == 2
+        assert (indices[:16] < n_kept).all()
+        assert (indices[16:] >= n_kept).all() or n_kept == 90
+    if not n_kept:
+        assert mean == 0
+        assert_close(state.corrected_net.state_dict(), before)
+
+
+def one_step(state):
+    return sum(p.square().sum() for p in state.corrected_net.parameters())
+
+
+def test_changed_samples_come_to_count_in_the_first_rounds():
+    problem, _ = make_problem()
+    state, config = make_run(problem, n_rounds=50, **SEMI)
+    seen = []
+    for _ in range(6):
+        play(state, problem, config)
+        seen.append(state.targets.ramp.item())
+    assert seen == pytest.approx([0, 0.25, 0.5, 0.75, 1, 1])
+
+
 # Rounds that only train
 
 

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 import labelmend
 from blobs import QUICK, blobs
+from labelmend.data.features import fit_scaler, read_features
 from labelmend.errors import DataError, RunFolderError
-from labelmend.model import load_model
+from labelmend.evidence.preparation import fit_preparation, seen_columns
+from labelmend.model import fit_vector_model, load_model
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +38,9 @@ class Tied(nn.Module):
 
 def test_probabilities_are_the_softmax_of_the_net_on_scaled_rows(model):
     X, _ = blobs(n=12, seed=5)
-    rows = torch.tensor((X.astype(np.float32) - model.scaler.mean) / model.scaler.scale)
+    rows = (torch.from_numpy(X.astype(np.float32)) - model.head.scale.mean) / model.head.scale.scale
     with torch.no_grad():
-        expected = model.net(rows)[1].double().softmax(dim=1)
+        expected = model.head.net(rows)[1].double().softmax(dim=1)
     np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-12)
 
@@ -70,7 +73,7 @@ def test_the_projection_of_wide_sparse_rows_is_saved_too(tmp_path, no_pickle):
     model = labelmend.correct(X, y, **QUICK).model
     model.save(tmp_path)
     again = load_model(tmp_path, model.classes, None)
-    assert again.scaler.n_columns == 300
+    assert again.head.n_columns == 300
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
@@ -134,4 +137,53 @@ def test_a_damaged_file_of_weights_is_refused(model, tmp_path):
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-10])
     with pytest.raises(RunFolderError, match=r"must hold the weights of its net\. Got this instead"):
+        load_model(tmp_path, model.classes, None)
+
+
+# Fitted to the decided labels
+
+
+def fitted(X, decided, n_classes=3):
+    matrix = read_features(X)
+    scaler = fit_scaler(matrix, 0)
+    known = fit_preparation(seen_columns(matrix, scaler.projection))
+    names = np.array(["cat", "dog", "owl", "yak"])[:n_classes]
+    return fit_vector_model(matrix, known, scaler, decided, names, torch.device("cpu"), 0)
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "sparse", "n_classes"), [(4, False, 3), (4, True, 2), (300, False, 3), (300, True, 3), (4, False, 4)]
+)
+def test_a_fitted_model_tells_new_rows_and_comes_back_as_it_was(n_columns, sparse, n_classes, tmp_path, no_pickle):
+    X, y = blobs(n=300, n_columns=n_columns, n_classes=min(n_classes, 3), spread=2.0)  # the fourth class has no rows
+    decided = np.where(np.arange(150) < 10, -1, y[:150])
+    as_given = scipy.sparse.csr_array if sparse else np.asarray
+    model = fitted(as_given(X[:150]), decided, n_classes)
+    others = as_given(X[150:])
+    assert (model.predict(others) == model.classes[y[150:]]).mean() > 0.9
+    np.testing.assert_allclose(model.predict_proba(others).sum(axis=1), 1, rtol=1e-12)
+    model.save(tmp_path)
+    assert json.loads((tmp_path / "model.json").read_text()) == {"kind": "vectors-pooled", "n_classes": n_classes}
+    again = load_model(tmp_path, model.classes, None)
+    np.testing.assert_array_equal(again.predict_proba(others), model.predict_proba(others))
+    with pytest.raises(DataError, match=rf"features must have {n_columns} columns\. Got 7 instead\."):
+        again.predict(np.zeros((2, 7)))
+    assert again.predict_proba(np.empty((0, n_columns))).shape == (0, n_classes)
+
+
+def test_more_rows_than_are_judged_at_once(monkeypatch):
+    X, y = blobs(n=60)
+    model = fitted(X, y)
+    expected = model.predict_proba(X)
+    monkeypatch.setattr("labelmend.model.MOST_AT_ONCE", 7)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-4)
+
+
+def test_a_damaged_fitted_model_is_refused(tmp_path):
+    X, y = blobs()
+    model = fitted(X, y)
+    model.save(tmp_path)
+    kept = {name: value for name, value in load_file(tmp_path / "model.safetensors").items() if "ridge" not in name}
+    save_file(kept, tmp_path / "model.safetensors")
+    with pytest.raises(RunFolderError, match="must hold the weights of its net"):
         load_model(tmp_path, model.classes, None)

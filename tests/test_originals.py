@@ -16,7 +16,7 @@ from labelmend.cli import main
 from labelmend.images import correct_images
 from labelmend.originals import open_originals, thumbnail
 from labelmend.page.html import media_type
-from labelmend.source import Source
+from labelmend.source import Source, digest, picture_source, table_source
 
 NAMES = np.array(["ant", "bee", "cat"])
 
@@ -142,12 +142,14 @@ def test_rows_with_ids_are_found_by_them_in_a_table_that_changed():
     header = ("name", "p0", "p1", "p2", "p3", "kind")
     result = run(write_csv("t.csv", header, rows), "--labels", "kind", "--id", "name")
     write_csv("t.csv", header, [["new", 1, 2, 3, 4, "ant"], *reversed(rows[1:])])
-    found = opened(result)
-    assert (found.kind, found.reason) == ("rows", f"1 of 60 are not at {Path('t.csv').resolve()} any more")
+    assert (opened(result).kind, "--data" in opened(result).reason) == ("none", True)
+    table = Path("t.csv").resolve()
+    found = opened(result, data=table)
+    assert (found.kind, found.reason) == ("rows", f"1 of 60 are not at {table} any more")
     assert found.row(0) == []
     assert [found.row(i)[0] for i in range(1, 60)] == [("name", f"n{i}") for i in range(1, 60)]
     write_csv("t.csv", header, [[f"other{i}", *row[1:]] for i, row in enumerate(rows)])
-    assert "They hold others" in opened(result).reason
+    assert "They hold others" in opened(result, data=table).reason
 
 
 def test_a_table_that_changes_while_it_is_open_shows_nothing_rather_than_another_row():
@@ -207,7 +209,7 @@ def same(picture, pixels):
 def test_pictures_of_class_folders_come_back_also_beside_unreadable_ones(photos):
     Path("photos/red/000.png").write_bytes(b"no picture")
     result = train("photos")
-    assert result.source == Source("pictures", os.path.abspath("photos"))
+    assert result.source == Source("pictures", os.path.abspath("photos"), digest(Path("photos")), read_back=True)
     found = opened(result)
     assert (found.kind, found.reason, found.row(0)) == ("pictures", "", [])
     for index, name in enumerate(result.ids):
@@ -222,14 +224,15 @@ def test_a_folder_that_changed_shows_no_picture_under_the_name_of_another(photos
     result = train("photos")
     os.rename("photos/red/000.png", "photos/blue/000.png")
     Image.new("RGB", (8, 8)).save("photos/red/0000.png")
-    found = opened(result)
+    assert (opened(result).kind, "--data" in opened(result).reason) == ("none", True)
+    found = opened(result, data=Path("photos"))
     assert found.reason.startswith("1 of 60 are not at")
     for index, name in enumerate(result.ids):
         picture = found.picture(index)
         assert picture is None if name == "red/000.png" else same(picture, photos[name])
     os.rename("photos", "others")
     write_folders(Path("photos"), coloured(n=9)[0], [f"k{i % 2}" for i in range(9)])
-    assert "They hold others" in opened(result).reason
+    assert "They hold others" in opened(result, data=Path("photos")).reason
     assert opened(result, data=Path("others")).kind == "pictures"
 
 
@@ -321,3 +324,90 @@ def test_a_thumbnail_is_small_and_a_tiny_picture_stays_as_it_is():
     assert media_type(encoded) == "image/jpeg"
     assert Image.open(io.BytesIO(encoded)).size == (100, 75)
     assert large.size == (400, 300)
+
+
+# A run of somebody else's
+
+
+def tampered(**changes):
+    source = json.loads(Path("run/source.json").read_text())
+    Path("run/source.json").write_text(json.dumps({**source, **changes}))
+    return labelmend.load("run")
+
+
+def test_another_table_with_the_same_ids_is_not_opened():
+    features, labels = some_rows()
+    rows = [[f"n{i}", *row, label] for i, (row, label) in enumerate(zip(features, labels, strict=True))]
+    header = ("name", "p0", "p1", "p2", "p3", "kind")
+    run(write_csv("t.csv", header, rows), "--labels", "kind", "--id", "name")
+    Path("private").mkdir()
+    write_csv("private/t.csv", header, [[row[0], 1, 2, 3, 4, "ant"] for row in rows])
+    for changes in ({}, {"digest": None}, {"digest": "0" * 64}):
+        found = opened(tampered(path=os.path.abspath("private/t.csv"), **changes))
+        assert (found.kind, found.row(3)) == ("none", [])
+        assert "--data" in found.reason
+    assert opened(labelmend.load("run"), data=Path("private/t.csv")).row(3)[1] == ("p0", "1")
+
+
+def test_pictures_of_another_folder_are_not_opened(photos):
+    train("photos")
+    write_folders(Path("private"), np.stack(list(photos.values())) // 2, [name.split("/")[0] for name in photos])
+    for changes in ({}, {"digest": None}):
+        found = opened(tampered(path=os.path.abspath("private"), **changes))
+        assert (found.kind, found.picture(0)) == ("none", None)
+    assert opened(labelmend.load("run"), data=Path("private")).picture(0) is not None
+
+
+@pytest.mark.parametrize("way", ["absolute", "..", "link"])
+def test_a_picture_outside_of_the_data_is_not_opened_without_data(photos, way):
+    """Also where table and digest are right: whoever made the run may have made them too."""
+    Image.new("RGB", (8, 8), "red").save("secret.png")
+    Path("set").mkdir()
+    names = list(photos)
+    first = {"absolute": os.path.abspath("secret.png"), "..": "../secret.png", "link": "link.png"}[way]
+    os.symlink(os.path.abspath("secret.png"), "set/link.png")
+    for name in names[1:]:
+        Path("set", name).parent.mkdir(exist_ok=True, parents=True)
+        Image.fromarray(photos[name]).save(Path("set", name))
+    table = Path("set/photos.csv")
+    paths = zip([first, *names[1:]], names, strict=True)
+    lines = [f"{number},{path},{name.split('/')[0]}" for number, (path, name) in enumerate(paths)]
+    table.write_text("\n".join(["id,path,label", *lines]) + "\n")
+    result = train(str(table))
+    now = opened(result)
+    assert (now.picture(0), now.path(0)) == (None, None)
+    assert now.picture(1) is not None
+    assert ("not in" in now.reason) == (way != "link")
+    named = opened(result, data=table)
+    assert named.picture(0) is not None
+    if way == "link":
+        assert opened(result, follow_links=True).picture(0) is not None
+    fresh = dataclasses.replace(result, source=picture_source(table))  # of this very process
+    assert opened(fresh).picture(0) is not None
+
+
+def test_files_that_a_run_folder_lists_are_not_opened_without_data(photos):
+    paths = [Path("photos", name) for name in photos]
+    given = [name.split("/")[0] for name in photos]
+    result = correct_images(paths, given, mode="train", **{**TINY, "n_rounds": 1})
+    assert opened(result).picture(0) is not None
+    result.save("run")
+    found = opened(labelmend.load("run"))
+    assert (found.kind, "--data" in found.reason) == ("none", True)
+    assert opened(labelmend.load("run"), data=Path("photos")).picture(0) is not None
+
+
+def test_labels_of_an_npy_lie_beside_it():
+    features, labels = some_rows()
+    Path("set").mkdir()
+    np.save("set/X.npy", features.astype(np.float32))
+    np.save("set/y.npy", labels)
+    np.save("secret.npy", labels)
+    result = run("set/X.npy", "--labels", "set/y.npy")
+    assert opened(result).kind == "rows"
+    assert opened(tampered(labels=os.path.abspath("secret.npy"))).kind == "none"
+
+
+def test_where_the_data_came_from_is_written_without_saying_that_it_was_read_back():
+    source = table_source(Path(write_csv("t.csv")), "kind")
+    assert "read_back" not in source.plain()

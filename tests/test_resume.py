@@ -170,7 +170,7 @@ def test_a_full_disk_at_the_end_costs_only_the_end(table, monkeypatch, capsys):
 
     with monkeypatch.context() as patch:
         patch.setattr(run_folder, "_write_json", full)
-        assert main([*table, *ALWAYS]) == 1
+        assert main([*table, *ALWAYS]) == 2
     assert "labelmend: go on with: labelmend correct --resume run\n" in capsys.readouterr().err
     assert main(["correct", "--resume", "run"]) == 0
     assert capsys.readouterr().err == "going on after round 4 of 4\n"

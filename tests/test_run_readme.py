@@ -33,7 +33,7 @@ def test_every_file_of_a_run_is_explained_and_no_other_is_said_to_be_there(resul
 def test_the_table_is_that_of_the_docstring():
     table = file_table(run_folder.__doc__)
     assert table["neighbors.npz"] == "indices: the nearest samples of each sample"
-    assert table["labels.csv"].endswith("and so is the runner-up of a picture that could not be read")
+    assert table["labels.csv"].endswith("a copy for people of what codes.npz holds, checked when the run is read")
     assert "Classes that are numbers" not in " ".join(table.values())
 
 

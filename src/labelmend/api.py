@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,15 +21,18 @@ from torch import Tensor, nn
 from labelmend.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
 from labelmend.config import CALIBRATED_REVIEW_BELOW, REVIEW_BELOW, RunConfig, follow, make_config
 from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
-from labelmend.data.labels import Labels, check_classes, read_labels
+from labelmend.data.labels import Labels, check_classes, read_labels, values_of
 from labelmend.data.samples import Samples, VectorSamples
 from labelmend.decide import STATUS_NAMES, Decision, decide
 from labelmend.decision.deciding import Decided, decider
+from labelmend.decision.verdict import APART
 from labelmend.engines.local import LocalEngine, fast_arithmetic
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.evidence.inputs import Inputs
+from labelmend.evidence.pred_probs import PredProbs, read_pred_probs
+from labelmend.finite import refuse_diverged
 from labelmend.loop import Callback, Progress, run
-from labelmend.model import NetFactory, VectorModel
+from labelmend.model import NetFactory, VectorModel, fit_vector_model, net_model
 from labelmend.nets.mlp import MLP
 from labelmend.repeat import call_text
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
@@ -39,6 +42,7 @@ from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.steps import fine_tune
 from labelmend.time_limit import TimeLimit, read_limit
+from labelmend.torch_state import own_torch
 from labelmend.trust.annotator_record import Annotators, describe
 from labelmend.trust.annotators import QUALITY_PRIOR
 from labelmend.trust.audit import finish_audit, noise_in_question, plan_audit
@@ -49,10 +53,12 @@ from labelmend.trust.limits import at_precision, within_budget, without_changes
 from labelmend.trust.reasons import REASON_TYPE, REASONS
 
 
+@own_torch()
 def correct(
-    X: Any,
+    X: Any = None,
     y: Any = None,
     *,
+    pred_probs: Any = None,
     annotators: Any = None,
     trusted: Any = None,
     ids: Any = None,
@@ -68,8 +74,11 @@ def correct(
 ) -> Correction:
     """Correct the labels `y` of the feature vectors `X`.
 
-    X: rows by columns, dense (numpy, pandas, polars, torch, nested lists) or scipy sparse.
+    X: rows by columns, dense (numpy, pandas, polars, torch, nested lists) or scipy sparse. May be left out where there
+        are pred_probs; then assume="apart", unless said otherwise.
     y: one label per row, of any type; None, NaN and pandas.NA are missing labels, and so is the value `missing`.
+    pred_probs: probabilities of your own model, out of sample: rows by classes, in the order of the sorted classes, or
+        a DataFrame whose columns name them; a dict or list of several models'.
     annotators: who gave the labels. One name per row; or, where several people labelled a row, a table with a row for
         each row of X and a column for each annotator, missing where someone said nothing: a pandas or polars
         DataFrame, a dict {name: labels}, or a two-dimensional array. With a table, y may be left out: the given labels
@@ -86,18 +95,25 @@ def correct(
     """
     began = time.perf_counter()
     limit = read_limit(time_limit)
-    config = make_config(preset, **parameters)
-    matrix, labels, certain = read(X, y, trusted, missing, annotators)
+    config = with_assumption(make_config(preset, **parameters), parameters, alone=X is None)
+    matrix, labels, certain, probabilities = read_all(X, y, trusted, missing, annotators, pred_probs)
     names = read_ids(ids, len(labels.codes))
-    task = vector_task(matrix, labels, certain, config, net)
+    task = vector_task(matrix, labels, certain, config, net, probabilities, alone=X is None)
     notes = notice(labels, task.duplicates, config)
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=2)
+        warnings.warn(note, LabelmendWarning, stacklevel=3)  # own_torch stands in between
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(task, callback, progress, keeper, limit)
     result = assemble(solution, task, labels, names, notes, time.perf_counter() - began)
-    named = {"annotators": annotators, "trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net}
-    return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, {**named, **parameters}))
+    named = {"pred_probs": pred_probs, "annotators": annotators, "trusted": trusted, "ids": ids, "missing": missing}
+    named |= {"preset": preset, "net": net, **parameters}
+    given, named = ({"X": X, "y": y}, named) if X is not None else ({}, {"y": y, **named})
+    return replace(result, source=ARRAYS, repeat=call_text("correct", given, named))
+
+
+def with_assumption(config: RunConfig, named: Collection[str], alone: bool) -> RunConfig:
+    """Probabilities alone say nothing about whether classes are apart: that is assumed, unless the user said."""
+    return replace(config, assume=APART) if alone and "assume" not in named else config
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ class Task:
     problem: Problem
     make_net: Callable[[], nn.Module]
     config: RunConfig  # every None filled in, but for `review_below`
-    make_model: Callable[[nn.Module], Any]  # from the net that was trained
+    make_model: Callable[[NDArray[np.int64], nn.Module], Any]  # from the decided labels and the net of the run
     duplicates: list[list[int]]
     fingerprint: str
     inputs: Inputs | None = None  # of the pool; None: nets are trained on pictures
@@ -130,23 +146,42 @@ class Solution:
 
 
 def vector_task(
-    matrix: Any, labels: Labels, trusted: NDArray[np.bool_], config: RunConfig, net: NetFactory | None
+    matrix: Any,
+    labels: Labels,
+    trusted: NDArray[np.bool_],
+    config: RunConfig,
+    net: NetFactory | None,
+    pred_probs: PredProbs | None = None,
+    alone: bool = False,
 ) -> Task:
-    """Feature vectors, scaled, on their device."""
+    """Feature vectors, scaled, on their device; `alone`: they are made of the probabilities."""
     config = follow(config, len(labels.codes), len(labels.classes))
     device = choose_device(config.device)
     scaler = fit_scaler(matrix, config.seed)
     samples = VectorSamples(torch.from_numpy(scaler(matrix)).to(device))
     inputs = Inputs.of(matrix, scaler.projection, config.seed)
+    if pred_probs is not None:
+        if config.decide == "votes" and not alone:
+            raise ConfigError(
+                "pred_probs beside features are for the pool, which the parameters leave out (preset paper, "
+                "decide='votes'). Leave out pred_probs, or those parameters."
+            )
+        inputs = replace(inputs, given_scores=pred_probs.scores(), named=pred_probs.named, alone=alone)
     n_classes = len(labels.classes)
     default = partial(MLP, scaler.n_inputs, config.hidden or 1, n_classes)
+
+    def make_model(decided: NDArray[np.int64], trained: nn.Module) -> VectorModel:
+        if net is not None or config.decide == "votes" or config.fine_tune_passes:
+            return net_model(trained, scaler, labels.classes, device)
+        return fit_vector_model(matrix, inputs.preparation, scaler, decided, labels.classes, device, config.seed)
+
     return Task(
         make_problem(samples, labels, trusted, config),
         default if net is None else checked_factory(net, scaler.n_inputs, n_classes, samples, config.seed),
         config,
-        lambda trained: VectorModel(trained, scaler, labels.classes, device),
+        make_model,
         conflicting_duplicates(matrix, labels.codes),
-        fingerprint(matrix, labels),
+        fingerprint(matrix, labels, pred_probs),
         inputs if config.decide == "posterior" else None,
     )
 
@@ -187,21 +222,22 @@ def solve(
         if config.fine_tune_passes:
             tell("fine-tune")
             fine_tune(state, problem, config)
+            refuse_diverged("fine-tuning", config.lr, [state.deployed_net])
         if config.review_below is None:
             bar = REVIEW_BELOW if temperature is None else CALIBRATED_REVIEW_BELOW
             config = replace(config, review_below=bar)
         decision = final_decision(found, state, problem, config)
         decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
-        concluded = conclude(
-            state, problem, found, decision, 0.0 if config.budget else config.outlier_share, config.seed
-        )
-    notes = [*checkpoints.notes, *harm]
+        # Probabilities that sum to one cannot say that a sample fits no class.
+        nowhere = config.budget or (inputs is not None and inputs.alone)
+        concluded = conclude(state, problem, found, decision, 0.0 if nowhere else config.outlier_share, config.seed)
+    notes = [*checkpoints.notes, *harm, *found.notes]
     drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):
         notes.append(f"stopped by the time limit after {state.round_index} of {config.n_rounds} rounds")
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=3)
+        warnings.warn(note, LabelmendWarning, stacklevel=4)
     return Solution(state, found, concluded, config, checkpoints.seconds, notes, drawn, audit, temperature)
 
 
@@ -276,7 +312,7 @@ def assemble(
         transition=_numpy(solution.decided.transition),
         votes=_csr(state.vote.share, rows, n),
         classes=labels.classes,
-        model=task.make_model(state.deployed_net.eval()),
+        model=task.make_model(_numpy(decision.labels), state.deployed_net.eval()),
         history=state.history,
         config=solution.config,
         given=labels,
@@ -292,6 +328,7 @@ def assemble(
         versions=versions(),
         annotators=_annotators(solution.decided, labels, rows),
         label_score=_spread(_numpy(solution.decided.score), rows, np.zeros(n, np.float32)),
+        left_alone=_spread(_numpy(solution.decided.left_alone), rows, np.zeros(n, bool)),
         verdict=solution.decided.verdict,
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,
@@ -310,18 +347,31 @@ def _annotators(found: Decided, labels: Labels, rows: NDArray[np.int64]) -> Anno
 
 
 def read(X: Any, y: Any, trusted: Any, missing: Any, annotators: Any = None) -> tuple[Any, Labels, NDArray[np.bool_]]:
-    """All checks of the data, before any work."""
+    """All checks of features and labels, before any work."""
+    matrix, labels, certain, _ = read_all(X, y, trusted, missing, annotators, None)
+    return matrix, labels, certain
+
+
+def read_all(
+    X: Any, y: Any, trusted: Any, missing: Any, annotators: Any, pred_probs: Any
+) -> tuple[Any, Labels, NDArray[np.bool_], PredProbs | None]:
+    """The same with probabilities of the user's own models, which are the features where there are no others."""
     if y is None and annotators is None:
         raise DataError("there must be labels: y, or a table of them as annotators. Got neither.")
-    matrix = read_features(X)
+    if X is None and pred_probs is None:
+        raise DataError("there must be features X, or probabilities as pred_probs. Got neither.")
     labels = read_labels(y, missing) if annotators is None else read_annotated(y, annotators, missing)
+    probabilities = None
+    if pred_probs is not None:
+        probabilities, labels = read_pred_probs(pred_probs, labels)
+    matrix = probabilities.features() if X is None and probabilities is not None else read_features(X)
     if len(labels.codes) != matrix.shape[0]:
         raise DataError(
             "features and labels must have the same length. "
             f"Got {matrix.shape[0]} rows and {len(labels.codes)} labels instead."
         )
     check_features(matrix)
-    return matrix, *checked_labels(labels, trusted)
+    return matrix, *checked_labels(labels, trusted), probabilities
 
 
 def checked_labels(labels: Labels, trusted: Any) -> tuple[Labels, NDArray[np.bool_]]:
@@ -348,10 +398,10 @@ def read_trusted(trusted: Any, labels: Labels) -> NDArray[np.bool_]:
 
 def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> list[str]:
     """What is handled, and the user should know."""
-    notes = []
+    notes = list(labels.notes)
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.classes))
-    tiny = [str(c) for c in labels.classes[sizes < config.min_class_size]]
-    small = int((sizes < config.n_branches).sum())
+    tiny = [str(c) for c in labels.classes[(sizes > 0) & (sizes < config.min_class_size)]]
+    small = int(((sizes > 0) & (sizes < config.n_branches)).sum())
     if tiny:
         notes.append(
             f"{len(tiny)} class(es) have fewer than {config.min_class_size} samples and keep their labels, "
@@ -370,7 +420,7 @@ def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> li
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """First weights and dropout draw from torch's global generator: seeded here, and given back as it was."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with own_torch(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
@@ -411,19 +461,21 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def fingerprint(matrix: Any, labels: Labels) -> str:
-    """SHA-256 of features, labels and who gave them: tells whether a run belongs to these data."""
+def fingerprint(matrix: Any, labels: Labels, pred_probs: PredProbs | None = None) -> str:
+    """SHA-256 of features, labels, who gave them and models' probabilities: whether a run belongs to these data."""
     digest = hashlib.sha256()
     parts = (matrix.data, matrix.indices, matrix.indptr) if scipy.sparse.issparse(matrix) else (matrix,)
     for part in (*parts, labels.codes):
         digest.update(np.ascontiguousarray(part).data)
     if labels.annotations is not None:
         digest.update(labels.annotations.digest().encode())
+    if pred_probs is not None:
+        digest.update(pred_probs.digest().encode())
     return digest.hexdigest()
 
 
 def _read_mask(mask: Any, n: int) -> NDArray[np.bool_]:
-    array = np.asarray(mask)
+    array = values_of(mask, "trusted")
     try:
         numbers = array.astype(float)
     except (TypeError, ValueError):
@@ -439,7 +491,7 @@ def read_ids(ids: Any, n: int) -> NDArray[Any]:
     """Names of the rows; their positions where none are given."""
     if ids is None:
         return np.arange(n)
-    array = np.asarray(ids)
+    array = values_of(ids, "ids")
     if array.shape != (n,):
         raise DataError(f"ids must be one per row ({n}). Got an array of shape {array.shape} instead.")
     if (repeated := n - len(set(array.tolist()))) > 0:

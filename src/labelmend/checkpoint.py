@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import secrets
 import time
@@ -31,6 +32,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from labelmend.config import RunConfig
+from labelmend.data.json_file import parse_json
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import CheckpointError, ConfigError
 from labelmend.folder_lock import locked
 from labelmend.in_place import flush_names
@@ -91,7 +94,7 @@ class Subject:
         if numbers := [f"{name} ({self.data[name]}, were {data[name]})" for name in COUNTS if name in changed]:
             return numbers
         if changed or not _close(self.glimpse, glimpse):
-            return [name for name in changed if name != "fingerprint"] or ["features or pictures"]
+            return [name for name in changed if name != "fingerprint"] or ["features, pictures or pred_probs"]
         names = sorted({*self.parameters, *parameters})
         pairs = [(name, self.parameters.get(name), parameters.get(name)) for name in names]
         return [f"{name} ({mine!r}, was {theirs!r})" for name, mine, theirs in pairs if mine != theirs]
@@ -180,7 +183,7 @@ class Checkpoints(NoCheckpoints):
 @contextmanager
 def checkpoints_in(folder: str | Path | None, every: float, subject: Callable[[], Subject]) -> Iterator[NoCheckpoints]:
     """The checkpoints of one run, with its folder kept from other processes."""
-    if not (isinstance(every, int | float) and every >= 0):
+    if not (isinstance(every, int | float) and 0 <= every < math.inf):
         raise ConfigError(f"checkpoint_every must be seconds, at least 0. Got {every!r} instead.")
     if folder is None:
         yield NoCheckpoints()
@@ -221,15 +224,15 @@ def write(path: Path, tensors: Tensors, about: dict[str, Any]) -> None:
 
 def read(path: Path) -> tuple[Tensors, dict[str, Any]]:
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(regular_file(path), framework="pt") as file:
             metadata = file.metadata() or {}
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
         if metadata["checksum"] != _checksum(stored, metadata["about"]):
             raise Damaged("its checksum is wrong")
-        about = json.loads(metadata["about"])
+        about = parse_json(metadata["about"])
         if about["format"] != FORMAT:
             raise Damaged("it is no checkpoint")
-    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         raise Damaged(f"{type(error).__name__}: {error}") from error
     strides = about.pop("strides", {})
     found = {}

@@ -1,6 +1,7 @@
 """The command line: one verb, one function. Parses, calls the library, prints; decides nothing else.
 
-Exit codes: 0 done; 1 an unexpected error or a full disk; 2 bad input, nothing was changed; 130 interrupted.
+Exit codes: 0 done; 1 an unexpected error, or no place for the cache; 2 bad input or a full disk, nothing was changed;
+130 interrupted, 143 ended by SIGTERM: then it is said how to go on.
 """
 
 from __future__ import annotations
@@ -8,10 +9,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import errno
 import io
 import json
 import re
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +39,12 @@ from labelmend.cli_texts import (
 )
 from labelmend.errors import CacheError, LabelmendError
 
-OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: a polite request to end, with as much order as Ctrl-C."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,25 +52,41 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a class the terminal cannot spell must not end a run
     arguments = parse(argv)
     try:
-        return int(arguments.run(arguments) or OK)
+        with _ended_politely():
+            return int(arguments.run(arguments) or OK)
     except LabelmendError as error:
-        print(f"labelmend: {error}", file=sys.stderr)
-        _print_notes(error)
-        return FAILED if isinstance(error, CacheError) else BAD_INPUT
+        _say(str(error), error)
+        full = isinstance(error.__cause__, OSError) and error.__cause__.errno in NO_SPACE
+        return FAILED if isinstance(error, CacheError) and not full else BAD_INPUT
     except KeyboardInterrupt as error:
-        print("labelmend: interrupted; nothing half-written was left behind", file=sys.stderr)
-        _print_notes(error)
-        return INTERRUPTED
+        _say("interrupted; nothing half-written was left behind", error)
+        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except OSError as error:
-        print(f"labelmend: {error}; nothing half-written was left behind", file=sys.stderr)
-        _print_notes(error)
-        return FAILED
+        _say(f"{error}; nothing half-written was left behind", error)
+        return BAD_INPUT if error.errno in NO_SPACE else FAILED
 
 
-def _print_notes(error: BaseException) -> None:
-    """What the run that ended says about going on."""
-    for note in getattr(error, "__notes__", ()):
-        print(f"labelmend: {note}", file=sys.stderr)
+def _say(text: str, error: BaseException) -> None:
+    """What went wrong, and what the run that ended says about going on; names and labels in it are somebody's data."""
+    from labelmend.terminal import printable
+
+    for line in (*text.split("\n"), *getattr(error, "__notes__", ())):
+        print(f"labelmend: {printable(line)}", file=sys.stderr)
+
+
+@contextmanager
+def _ended_politely() -> Iterator[None]:
+    def end(number: int, frame: Any) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -113,7 +140,17 @@ def _add_correct(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _add_data_options(verb.add_argument_group("data"))
+    data = verb.add_argument_group("data")
+    _add_data_options(data)
+    data.add_argument(
+        "--pred-probs",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="out-of-sample probabilities of your own model, a column per class: .npy, .npz, .csv or .parquet; "
+        "repeatable; the table may then hold labels alone",
+    )
     _add_picture_options(verb.add_argument_group("pictures"))
     _add_output_options(verb.add_argument_group("output"))
     add_parameters(verb)
@@ -143,6 +180,7 @@ def _add_data_options(group: Any) -> None:
         metavar="A,B,...",
         help="columns that hold the labels of each annotator; --labels may then be left out: it is their consensus",
     )
+    group.set_defaults(pred_probs=[])
     group.set_defaults(trusted_until=None)  # the last decision that counts, noted for --resume
     group.add_argument("--ignore", metavar="COLUMN", action="append", default=[], help="leave a column out; repeatable")
     group.add_argument("--features", metavar="ARRAY", help="feature array of an .npz, if it is not clear which")

@@ -12,6 +12,7 @@ from typing import Any
 from labelmend.config import RunConfig
 
 SHORT = 3  # choices that fit beside the name of an option
+EVERYDAY = ("assume",)  # beside the first ones, wherever else they belong
 # The parameters of RunConfig in sections; a section begins at the field named here.
 SECTIONS = {
     "preset": "parameters of the method",
@@ -31,12 +32,13 @@ WITHOUT_EFFECT = "no effect any more, and gone with the next release: the weight
 def add_parameters(verb: argparse.ArgumentParser) -> None:
     """One option per field of RunConfig, so that there is no parameter the command line does not have."""
     hints = typing.get_type_hints(RunConfig)
-    group = verb.add_argument_group(SECTIONS["preset"], ABOUT_PARAMETERS)
+    everyday = group = verb.add_argument_group(SECTIONS["preset"], ABOUT_PARAMETERS)
     for entry in dataclasses.fields(RunConfig):
         if entry.name in SECTIONS and entry.name != "preset":
             group = verb.add_argument_group(SECTIONS[entry.name])
         name = "--" + entry.name.replace("_", "-")
-        group.add_argument(name, default=None, help=_about(entry), **_argument(entry, hints[entry.name]))
+        place = everyday if entry.name in EVERYDAY else group
+        place.add_argument(name, default=None, help=_about(entry), **_argument(entry, hints[entry.name]))
     group.add_argument("--tune", default=None, help=WITHOUT_EFFECT, action=argparse.BooleanOptionalAction)
 
 

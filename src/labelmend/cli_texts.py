@@ -24,8 +24,8 @@ examples:
   labelmend correct --help
       all that can be set
 
-exit codes: 0 done, 1 unexpected error, 2 bad input (nothing was changed),
-            130 interrupted
+exit codes: 0 done, 1 unexpected error, 2 bad input or a full disk (nothing was changed),
+            130 interrupted, 143 ended by SIGTERM
 """
 CORRECT = """\
 Correct the labels of a table of feature vectors, or of pictures.
@@ -36,6 +36,9 @@ except the label column and those named with --id, --trusted, --annotator,
 An .npz holds an array of features (X) and one of labels; for an .npy the
 labels are another .npy, or one of its columns by number. An empty label is a
 missing one and gets filled in.
+
+Probabilities of your own model, out of sample, join the evidence with
+--pred-probs, or take the place of features beside a table of labels.
 
 Pictures are a folder of class folders (photos/cat/1.jpg), a .csv or .parquet
 with the columns path and label, a folder saved by Hugging Face's datasets, or
@@ -62,6 +65,7 @@ examples:
   labelmend correct table.csv --labels species --annotator by --out run/
   labelmend correct table.csv --annotator-columns ann,ben,cid --out run/
   labelmend correct data.npz --labels y --missing -1 --out run/
+  labelmend correct labels.csv --labels species --pred-probs P.csv --out run/
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
   labelmend correct photos/ --out run/
   labelmend correct photos.csv --labels species --mode train --out run/

@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 from labelmend.errors import ConfigError, LabelmendWarning
-from labelmend.training.loss_names import BRANCH_LOSSES
+from labelmend.training.loss_names import BRANCH_LOSSES, CORRECTED_LOSSES
 
 SMALL, LARGE = 4_000, 12_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
 FEW_PICTURES = 5_000  # below it a round is a handful of steps
@@ -25,13 +25,20 @@ REVIEW_BELOW, CALIBRATED_REVIEW_BELOW = 0.85, 0.7  # known when a run ends: of r
 AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 steps: a decay of .998
 
 ASSUME = ("auto", "apart", "overlapping")
+MOST = 1_000_000_000  # of anything that is counted and has no bound of its own; more is a slip of the finger
 
 # pictures: a net is trained on them; embedded ones are vectors. photographs: pictures of more than 64 pixels a side
 Data = Literal["vectors", "pictures", "photographs"]
 
 
-def _option(default: Any, help: str, choices: tuple[str, ...] | None = None, minimum: float | None = None) -> Any:
-    return field(default=default, metadata={"help": help, "choices": choices, "minimum": minimum})
+def _option(
+    default: Any,
+    help: str,
+    choices: tuple[str, ...] | None = None,
+    minimum: float | None = None,
+    maximum: float = MOST,
+) -> Any:
+    return field(default=default, metadata={"help": help, "choices": choices, "minimum": minimum, "maximum": maximum})
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,10 @@ class RunConfig:
     """All parameters of a run. The defaults are preset `plus`; `paper` is the paper's text, see `preset`."""
 
     preset: str = _option("plus", "paper: as the text has it; plus: what measured best", ("paper", "plus"))
-    seed: int = _option(0, "random seed; the same seed gives the same result on a CPU", minimum=0)
+    seed: int = _option(0, "random seed; the same seed gives the same result on a CPU", minimum=0, maximum=2**63 - 1)
     device: str = _option("auto", "cpu, cuda or auto (a GPU where there is one)")
     # The ensemble
-    n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2)
+    n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2, maximum=100)
     packages_per_branch: int | None = _option(
         None,
         "B, packages per class and branch; large B approaches random subsets; follows the data: 4",
@@ -64,7 +71,9 @@ class RunConfig:
         None, "keep a net trained on the given labels; follows the data: not for vectors, for pictures"
     )
     # Nets and training
-    hidden: int | None = _option(None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1)
+    hidden: int | None = _option(
+        None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1, maximum=2**16
+    )
     architecture: str = _option(
         "auto",
         "net for pictures; auto: resnet50 above 64 pixels a side, else preact-resnet18",
@@ -72,7 +81,7 @@ class RunConfig:
     )
     weights: str = _option("", "file with pretrained weights of that net, .safetensors or .pth of tensors")
     width: int | None = _option(
-        None, "channels of the first stage of the net for pictures; follows the data: 64", minimum=1
+        None, "channels of the first stage of the net for pictures; follows the data: 64", minimum=1, maximum=2**12
     )
     warmup_passes: int = _option(
         5, "passes of plain cross entropy on the given labels before the first round", minimum=0
@@ -98,15 +107,31 @@ class RunConfig:
         "kept", "samples in the branch loss: those whose label was kept, or all", ("kept", "all")
     )
     smoothness_scale: float = _option(2.0, "a in exp(-a * distance) of the graph smoothness loss", minimum=0)
-    ce_factor: float = _option(1.0, "factor of cross entropy in cross-entropy-mae", minimum=0)
-    mae_factor: float = _option(0.0, "factor of the mean absolute error in cross-entropy-mae", minimum=0)
+    ce_factor: float = _option(1.0, "factor of cross entropy in cross-entropy-mae and split", minimum=0)
+    mae_factor: float = _option(0.0, "factor of the mean absolute error in cross-entropy-mae and split", minimum=0)
+    persistent_branches: bool = _option(
+        False, "branches begin between the corrected net and what they were themselves, not the noisy net"
+    )
+    warmup_penalty: float = _option(0.0, "factor of the penalty on being sure in the warm-up", minimum=0)
+    corrected_loss: str = _option(
+        "all",
+        "loss of the corrected-label branch; all: the same for all samples; split: cross entropy where the label was "
+        "kept, soft_mse_factor times the absolute (soft labels: squared) error where it was changed; semi-supervised: "
+        "the same on soft labels made anew in every step, half of a batch kept, half changed",
+        CORRECTED_LOSSES,
+    )
     mixup: bool = _option(False, "mixup in the corrected-label branch")
+    mixup_shape: int = _option(1, "a of the Beta(a, a) that mixup draws from in split and semi-supervised", minimum=1)
     soft_labels: bool = _option(False, "train the corrected-label branch on soft labels")
     soft_source: str = _option(
-        "net", "first part of a soft label: the corrected net, or the voted label", ("net", "vote")
+        "vote", "first part of a soft label: the corrected net, or the voted label", ("net", "vote")
+    )
+    soft_temperature: float = _option(1.0, "soft labels are raised to 1 / this power and normalised: below 1 sharper")
+    class_penalty: float = _option(
+        0.0, "factor of the penalty on answers that leave classes out, in split and semi-supervised", minimum=0
     )
     soft_ce_factor: float = _option(1.0, "factor of cross entropy on soft labels", minimum=0)
-    soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels", minimum=0)
+    soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels; see corrected_loss", minimum=0)
     average_decay: float | None = _option(
         0.0, "the deployed net is an exponential average of the trained one; 0: the trained one itself", minimum=0
     )
@@ -168,7 +193,9 @@ class RunConfig:
         "passes of the nets that judge samples they have not seen; follows the data: 0, or 6 above 12,000 rows",
         minimum=0,
     )
-    held_out_folds: int = _option(3, "folds of those nets: each judges one share and learns from the others", minimum=2)
+    held_out_folds: int = _option(
+        3, "folds of those nets: each judges one share and learns from the others", minimum=2, maximum=100
+    )
     examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float | None = _option(
         None, "posterior below which a sample is for review; by default .7 where it is calibrated, else .85", minimum=0
@@ -185,8 +212,8 @@ class RunConfig:
     )
     assume: str = _option(
         "auto",
-        "whether the classes are apart: auto: as the members of the pool support it; apart: take the best guess; "
-        "overlapping: the pool alone",
+        "do classes overlap? auto: found from the data; apart: they do not, so take the best guess; overlapping: they "
+        "do, so change only what stands out; with probabilities alone apart",
         ASSUME,
     )
     audit: float = _option(
@@ -201,6 +228,8 @@ class RunConfig:
                 raise ConfigError(f"{entry.name} must be one of {', '.join(choices)}. Got {value!r} instead.")
             if least is not None and value is not None and not value >= least:
                 raise ConfigError(f"{entry.name} must be at least {least}. Got {value!r} instead.")
+            if isinstance(value, Integral) and value > entry.metadata["maximum"]:
+                raise ConfigError(f"{entry.name} must be at most {entry.metadata['maximum']:,}. Got {value!r} instead.")
         for name in ("consistency_threshold", "evidence_kept"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} must be at most 1. Got {getattr(self, name)!r} instead.")
@@ -208,6 +237,10 @@ class RunConfig:
             raise ConfigError(f"average_decay must be below 1. Got {self.average_decay!r} instead.")
         if self.consistency and self.average_decay == 0:
             raise ConfigError("consistency needs an averaged net to ask: set average_decay above 0. Got 0 instead.")
+        if self.corrected_loss == "semi-supervised" and (not self.soft_labels or self.consistency):
+            raise ConfigError("corrected_loss semi-supervised needs soft_labels, and takes no consistency.")
+        if not self.soft_temperature > 0:
+            raise ConfigError(f"soft_temperature must be above 0. Got {self.soft_temperature!r} instead.")
         for name in ("review_below", "precision", "outlier_share"):
             if (getattr(self, name) or 0) > 1:
                 raise ConfigError(f"{name} must be a probability, at most 1. Got {getattr(self, name)!r} instead.")
@@ -223,6 +256,10 @@ class RunConfig:
                 "low_percentile and high_percentile must satisfy 0 <= low < high <= 1. "
                 f"Got {self.low_percentile!r} and {self.high_percentile!r} instead."
             )
+        for entry in dataclasses.fields(self):
+            value = getattr(self, entry.name)
+            if not all(_is_finite(number) for number in (value if isinstance(value, tuple) else (value,))):
+                raise ConfigError(f"{entry.name} must be finite. Got {value!r} instead.")
 
     @staticmethod
     def _check_type(name: str, declared: str, value: Any) -> None:
@@ -241,6 +278,16 @@ class RunConfig:
             raise ConfigError(f"{name} must be of type {declared}. Got {value!r} instead.")
 
 
+def _is_finite(value: Any) -> bool:
+    """Also of whole numbers that no float can hold; what is no number at all is left to others."""
+    if not isinstance(value, Real):
+        return True
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 # Where the paper's text differs from the defaults above (values of k, alpha and gamma are those of the work it cites).
 PAPER: dict[str, Any] = {
     "n_rounds": 15,
@@ -249,7 +296,7 @@ PAPER: dict[str, Any] = {
     "graph_k": 50,
     "alpha": 0.99,
     "gamma": 3.0,
-    "scale_columns": True,  # as the code of the cited source does
+    "scale_columns": True,  # not in the text, but in the code of the work it cites
     "decide": "votes",
     "outlier_share": 0.0,
     "lr_milestones": (1 / 3, 2 / 3),
@@ -309,7 +356,7 @@ def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) ->
     unknown = sorted(set(changes) - known)
     if unknown:
         raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")
-    return RunConfig(**{**BASES.get((preset, data), {}), **changes, "preset": preset})
+    return RunConfig(**{**BASES.get((str(preset), data), {}), **changes, "preset": preset})
 
 
 def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> RunConfig:

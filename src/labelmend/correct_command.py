@@ -12,18 +12,22 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelmend import api
 from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import follow, make_config
+from labelmend.data.json_file import checked_fields
 from labelmend.data.load import AnnotatorColumns, Table, drop_bad_rows, load_table
 from labelmend.data.picture_set import Pictures
 from labelmend.data.pictures import find_pictures, holds_pictures
-from labelmend.errors import ConfigError, DataError, LabelmendWarning
+from labelmend.data.prob_files import read_prob_files
+from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning
 from labelmend.estimate import estimate
 from labelmend.image_plan import annotator_facts, plan
 from labelmend.images import choose, correct_images
@@ -38,14 +42,38 @@ from labelmend.terminal import ProgressLine, dry_run_lines, summary_lines
 from labelmend.time_limit import TimeLimit, read_limit
 
 Parameters = dict[str, Any]
-FOR_VECTORS = ("ignore", "features", "drop_bad_rows")
+FOR_VECTORS = ("ignore", "features", "drop_bad_rows", "pred_probs")
 FOR_PICTURES = ("mode", "backbone", "size", "cache")
 PATHS = ("data", "cache", "trusted_from")
-KEPT_OPTIONS = (
-    *("data", "labels", "id", "trusted", "annotator", "annotator_columns", "missing", *FOR_VECTORS, *FOR_PICTURES),
-    *("force", "time_limit", "checkpoint_every", "trusted_from", "trusted_until"),
-)  # what a run needs to be given again, besides its parameters
 WITH_RESUME = ("time_limit", "checkpoint_every", "quiet", "json")
+
+
+@dataclass(frozen=True)
+class KeptOptions:
+    """What a run needs to be given again, besides its parameters, as it stands in a file."""
+
+    data: str
+    labels: str | None = None
+    id: str | None = None
+    trusted: str | None = None
+    annotator: str | None = None
+    annotator_columns: str | None = None
+    missing: str | None = None
+    ignore: list[str] = field(default_factory=list)
+    features: str | None = None
+    drop_bad_rows: bool = False
+    mode: str | None = None
+    backbone: str | None = None
+    size: int | None = None
+    cache: str | None = None
+    force: bool = False
+    time_limit: str | None = None
+    checkpoint_every: float | None = None
+    trusted_from: str | None = None
+    trusted_until: int | None = None
+
+
+KEPT_OPTIONS = tuple(entry.name for entry in dataclasses.fields(KeptOptions))
 
 
 def correct_command(arguments: argparse.Namespace, parameters: Parameters) -> None:
@@ -66,7 +94,9 @@ def _resume(arguments: argparse.Namespace) -> None:
     _refuse_more_than(WITH_RESUME, arguments)
     refuse_unfinished(arguments.resume, force=True)
     job = read_job(arguments.resume)
-    options = {name: Path(value) if name in PATHS and value else value for name, value in job.options.items()}
+    kept = _kept(job)
+    options = {name: Path(value) if name in PATHS and value else value for name, value in kept.items()}
+    options["pred_probs"] = [Path(name) for name in kept.get("pred_probs") or []]
     named = {name: getattr(arguments, name) for name in WITH_RESUME if getattr(arguments, name) is not None}
     out = arguments.resume.resolve()
     again = argparse.Namespace(**{**vars(arguments), **options, **named, "out": out, "shown": arguments.resume})
@@ -78,6 +108,17 @@ def _resume(arguments: argparse.Namespace) -> None:
     refuse_existing(out, again.force)
     with contextlib.chdir(job.folder if os.path.isdir(job.folder) else "."):
         _correct(again, parameters, read_limit(again.time_limit), anew=False)
+
+
+def _kept(job: Job) -> dict[str, Any]:
+    """The options of a job, each of its type."""
+    try:
+        return vars(checked_fields(KeptOptions(**job.options)))
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the options of an interrupted run must be as they were kept. They are not: {error}. Begin anew: the same "
+            "command with --force."
+        ) from error
 
 
 def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
@@ -104,6 +145,12 @@ class TableInput:
     table: Table
     missing: Any
     source: Source
+    pred_probs: dict[str, Any] | None = None
+
+    @property
+    def features(self) -> Any:
+        """None where the table holds labels alone, and probabilities take their place."""
+        return None if self.pred_probs is not None and not self.table.features.shape[1] else self.table.features
 
 
 @dataclass(frozen=True)
@@ -126,11 +173,14 @@ def read_table(arguments: argparse.Namespace, parameters: Parameters) -> TableIn
     if not arguments.data.exists():
         raise DataError(f"there must be a file or folder {arguments.data}. There is none; check the path.")
     said = _annotators(arguments)
-    if arguments.labels is None and not isinstance(said, tuple):
+    alone = bool(arguments.pred_probs)
+    if arguments.labels is None and not isinstance(said, tuple) and not (alone and arguments.data.suffix == ".npy"):
         command = arguments.verb.prog.split()[-1]
         raise ConfigError(f"{command} needs --labels COLUMN, the label column of the table.")
     how_read = arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore, said
-    table = load_table(arguments.data, *how_read)
+    table = load_table(arguments.data, *how_read, labels_alone=alone)
+    if arguments.drop_bad_rows and alone:
+        raise ConfigError("--drop-bad-rows cannot be used with --pred-probs, whose rows are those of the whole table.")
     if arguments.drop_bad_rows:
         table = drop_bad_rows(table)
     if (decided := _decided(arguments)) is not None:
@@ -138,7 +188,16 @@ def read_table(arguments: argparse.Namespace, parameters: Parameters) -> TableIn
         table = dataclasses.replace(table, labels=labels, trusted=trusted, notes=[*table.notes, *notes])
     missing = _missing(arguments, _all_labels(table.labels, table.annotators), table.notes)
     source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
-    return TableInput(table, missing, source)
+    return TableInput(table, missing, source, _pred_probs(arguments, table, said))
+
+
+def _pred_probs(arguments: argparse.Namespace, table: Table, said: AnnotatorColumns) -> dict[str, Any] | None:
+    """What the user's own models say; columns that have a role in the table are no classes."""
+    if not arguments.pred_probs:
+        return None
+    people = (said,) if isinstance(said, str) else said or ()
+    roles = [name for name in (arguments.labels, arguments.trusted, *people) if name is not None]
+    return read_prob_files(arguments.pred_probs, arguments.id, table.ids, roles)
 
 
 def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
@@ -146,12 +205,13 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..
     given = read_table(arguments, parameters)
     table, missing = given.table, given.missing
     if arguments.dry_run:
-        _dry_run(table, missing, parameters, arguments.json)
+        _dry_run(given, parameters, arguments.json)
         return None
 
     def correct(**how: Any) -> Correction:
         known = {"annotators": table.annotators, "trusted": table.trusted, "ids": table.ids, "missing": missing}
-        result = api.correct(table.features, table.labels, **known, **how, **parameters)
+        known["pred_probs"] = given.pred_probs
+        result = api.correct(given.features, table.labels, **known, **how, **parameters)
         return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=given.source)
 
     return correct
@@ -232,9 +292,13 @@ def _print_result(result: Correction, folder: Path, as_json: bool) -> None:
         print("\n".join(summary_lines(summary, folder)))
 
 
-def _dry_run(table: Table, missing: Any, parameters: Parameters, as_json: bool) -> None:
-    matrix, labels, trusted = api.read(table.features, table.labels, table.trusted, missing, table.annotators)
-    config = follow(make_config(**parameters), len(labels.codes), len(labels.classes))
+def _dry_run(given: TableInput, parameters: Parameters, as_json: bool) -> None:
+    table, alone = given.table, given.features is None
+    matrix, labels, trusted, probabilities = api.read_all(
+        given.features, table.labels, table.trusted, given.missing, table.annotators, given.pred_probs
+    )
+    config = api.with_assumption(make_config(**parameters), parameters, alone)
+    config = follow(config, len(labels.codes), len(labels.classes))
     api.choose_device(config.device)
     cost = estimate(config, matrix.shape[0], matrix.shape[1], len(labels.classes))
     facts = {
@@ -244,6 +308,7 @@ def _dry_run(table: Table, missing: Any, parameters: Parameters, as_json: bool) 
         "missing_labels": int((labels.codes < 0).sum()),
         "trusted": int(trusted.sum()),
         **annotator_facts(labels),
+        **({} if probabilities is None else {"pred_probs": list(probabilities.models), "features": not alone}),
         "estimated_bytes": round(cost.n_bytes),
         "estimated_seconds": round(cost.seconds, 1),
         "parameters": dataclasses.asdict(config),
@@ -276,6 +341,8 @@ def _refuse_more_than(names: tuple[str, ...], arguments: argparse.Namespace) -> 
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
@@ -296,6 +363,8 @@ def missing_value(text: str | None, labels: Any) -> Any:
 
 def _same(value: Any, text: str) -> bool:
     try:
+        if isinstance(value, int | np.integer) and text.strip().lstrip("+-").isdigit():
+            return int(value) == int(text)  # as floats, neighbours beyond 2^53 are one number
         return str(value) == text or float(value) == float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False

@@ -3,6 +3,7 @@
 LabelmendError
 ├── DataError (ValueError)        the data cannot be used as they are
 ├── ConfigError (ValueError)      a parameter is unknown or out of range
+├── TrainingError (ArithmeticError)  weights or losses became infinite or NaN
 ├── RunFolderError (OSError)      a run folder exists already, is damaged, or is of another version
 ├── CacheError (OSError)          the cache of pictures or features cannot be written
 ├── CheckpointError (OSError)     checkpoints are of another run, damaged, or in use by another process
@@ -21,6 +22,10 @@ class DataError(LabelmendError, ValueError):
 
 
 class ConfigError(LabelmendError, ValueError):
+    pass
+
+
+class TrainingError(LabelmendError, ArithmeticError):
     pass
 
 

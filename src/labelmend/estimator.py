@@ -28,6 +28,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     preset : "plus" (what measured best) or "paper" (as the text has it).
+    assume : "auto", "apart" or "overlapping": whether the classes overlap.
     random_state : int, RandomState or None; an int gives the same result each time.
     device : "cpu", "cuda" or "auto".
     n_rounds, graph_k, alpha, hidden, review_below : None leaves them to the preset, which mostly follows the data.
@@ -49,6 +50,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         preset: str = "plus",
         *,
+        assume: str = "auto",
         random_state: Any = None,
         device: str = "auto",
         n_rounds: int | None = None,
@@ -62,6 +64,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters: dict[str, Any] | None = None,
     ) -> None:
         self.preset = preset
+        self.assume = assume
         self.random_state = random_state
         self.device = device
         self.n_rounds = n_rounds
@@ -116,6 +119,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> dict[str, Any]:
         """Keyword arguments of `correct`; what is None stays with the preset."""
         named = {
+            "assume": self.assume,
             "device": self.device,
             "n_rounds": self.n_rounds,
             "n_branches": self.n_branches,

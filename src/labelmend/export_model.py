@@ -30,8 +30,9 @@ from torch import Tensor, nn
 
 from labelmend.errors import LabelmendError, MissingExtraError, RunFolderError
 from labelmend.image_model import EMBEDDED, TRAINED, ImageModel, TrainedImageModel
+from labelmend.in_place import clear_leftovers, leftovers_of
 from labelmend.model import VECTORS, VectorModel
-from labelmend.nets.deployed import Scale, VectorClassifier
+from labelmend.nets.pooled import Pooled
 from labelmend.result import plain_value
 
 OPSET = 18
@@ -55,6 +56,7 @@ def export_model(model: ImageModel | VectorModel, target: str | Path, force: boo
     target = Path(target)
     refuse_target(target, force)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    clear_leftovers(target.parent, leftovers_of(target.name))
     try:
         _write(model, partial)
         _compare(model, partial)
@@ -119,10 +121,7 @@ def _compare(model: ImageModel | VectorModel, path: Path) -> None:
 
 
 def _classifier(model: ImageModel | VectorModel) -> nn.Module:
-    if isinstance(model, ImageModel):
-        return model.classifier()
-    scaler = model.scaler
-    return VectorClassifier(Scale(scaler.mean, scaler.scale, scaler.projection), model.net)
+    return model.classifier() if isinstance(model, ImageModel) else model.head
 
 
 def _input_name(model: ImageModel | VectorModel) -> str:
@@ -133,10 +132,24 @@ def _examples(model: ImageModel | VectorModel, n: int) -> NDArray[Any]:
     random = np.random.default_rng(n)
     if isinstance(model, ImageModel):
         return random.integers(0, 256, (n, *model.size, 3), dtype=np.uint8)
-    rows = random.normal(size=(n, model.scaler.n_inputs)).astype(np.float32) * model.scaler.scale + model.scaler.mean
-    projection = model.scaler.projection
+    head = model.head
+    if isinstance(head, Pooled):
+        rows, projection = _between_knots(head, n, random), head.projection
+    else:
+        mean, spread, projection = head.scale.mean.cpu().numpy(), head.scale.scale.cpu().numpy(), head.scale.projection
+        rows = random.normal(size=(n, len(mean))).astype(np.float32) * spread + mean
     # The way back through a projection: its columns are orthonormal.
-    return rows if projection is None else (rows @ projection.T).astype(np.float32)
+    return rows if projection is None else (rows @ projection.cpu().numpy().T).astype(np.float32)
+
+
+def _between_knots(head: Pooled, n: int, random: np.random.Generator) -> NDArray[np.float32]:
+    """Rows whose columns lie between the least and the greatest value of the run."""
+    n_columns = head.n_columns if head.projection is None else head.projection.shape[1]
+    rows = np.zeros((n, n_columns), np.float32)
+    low, high = head.prepare.ends.cpu().numpy().astype(np.float64)
+    share = random.uniform(size=(n, len(low)))
+    rows[:, head.prepare.columns.cpu().numpy()] = low * (1 - share) + high * share
+    return rows
 
 
 def _metadata(model: ImageModel | VectorModel) -> dict[str, str]:

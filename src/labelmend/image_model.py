@@ -1,7 +1,7 @@
 """The deployed classifier for pictures: `predict` on paths, folders or pixels.
 
-Trained on pictures, it is one net. Embedded, it is a small net behind a frozen backbone, whose weights are not saved
-with it: the model stores which backbone it was, and asks for the same one again.
+Trained on pictures, it is one net. Embedded, it is the head of a model for vectors behind a frozen backbone, whose
+weights are not saved with it: the model stores which backbone it was, and asks for the same one again.
 """
 
 from __future__ import annotations
@@ -20,18 +20,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from labelmend.data.features import Scaler
 from labelmend.data.picture_cache import decoded, in_three_colours
 from labelmend.data.picture_folder import pictures_below
 from labelmend.data.picture_set import Sources, spelled
 from labelmend.data.picture_table import check_pixels
 from labelmend.errors import ConfigError, DataError, RunFolderError
-from labelmend.model import NetFactory, SavedModel, describe_net, net_tensors, scaler_tensors, write_model
+from labelmend.model import (
+    Head,
+    NetFactory,
+    SavedModel,
+    describe_head,
+    describe_net,
+    head_tensors,
+    net_tensors,
+    write_model,
+)
 from labelmend.nets.backbone import Backbone
-from labelmend.nets.deployed import Colours, EmbeddedClassifier, PictureClassifier, Scale, VectorClassifier
+from labelmend.nets.deployed import Colours, EmbeddedClassifier, PictureClassifier
+from labelmend.nets.pooled import Pooled
 from labelmend.nets.pretrained import load_backbone
 
-TRAINED, EMBEDDED = "pictures-trained", "pictures-embedded"
+TRAINED, EMBEDDED, EMBEDDED_POOLED = "pictures-trained", "pictures-embedded", "pictures-embedded-pooled"
 BATCH_PIXELS = 2**21  # of all pictures that a net sees at once
 MOST, LEAST = 512, 8  # pictures at once
 NAMED = 3  # unreadable pictures named in a message
@@ -41,7 +50,6 @@ NAMED = 3  # unreadable pictures named in a message
 class ImageModel(ABC):
     """A classifier for pictures: `predict`, `predict_proba`."""
 
-    net: nn.Module
     classes: NDArray[Any]
     device: torch.device
 
@@ -78,6 +86,7 @@ class ImageModel(ABC):
 
 @dataclass(frozen=True)
 class TrainedImageModel(ImageModel):
+    net: nn.Module
     mean: Tensor  # of the colours, between 0 and 1
     spread: Tensor
     decoded_size: tuple[int, int]
@@ -128,7 +137,7 @@ class NamedBackbone:
 
 @dataclass(frozen=True)
 class EmbeddedImageModel(ImageModel):
-    scaler: Scaler
+    head: Head  # features of the backbone -> logits
     backbone: NamedBackbone
 
     @property
@@ -136,18 +145,17 @@ class EmbeddedImageModel(ImageModel):
         return self.backbone.side, self.backbone.side
 
     def classifier(self) -> nn.Module:
-        backbone, scaler = self.backbone.loaded, self.scaler
+        backbone = self.backbone.loaded
         colours = Colours(torch.tensor(backbone.mean), torch.tensor(backbone.std), divisor=1.0)
-        scale = Scale(scaler.mean, scaler.scale, scaler.projection)
-        return EmbeddedClassifier(colours, backbone.net, VectorClassifier(scale, self.net))
+        return EmbeddedClassifier(colours, backbone.net, self.head)
 
     def save(self, folder: Path) -> None:
         about = {
-            "kind": EMBEDDED,
-            **describe_net(self.net),
+            "kind": EMBEDDED_POOLED if isinstance(self.head, Pooled) else EMBEDDED,
+            **describe_head(self.head),
             "backbone": {"name": self.backbone.name, "size": self.backbone.side, "identity": self.backbone.identity},
         }
-        write_model(folder, {**net_tensors(self.net), **scaler_tensors(self.scaler)}, about)
+        write_model(folder, head_tensors(self.head), about)
 
 
 def from_saved(saved: SavedModel, classes: NDArray[Any], make_net: NetFactory | None, backbone: Any) -> ImageModel:
@@ -157,12 +165,12 @@ def from_saved(saved: SavedModel, classes: NDArray[Any], make_net: NetFactory | 
         colours = saved.part("colours")
         net = saved.net(3, len(classes), make_net)
         return TrainedImageModel(
-            net, classes, device, colours["mean"], colours["spread"], (height, width), about["crop"]
+            classes, device, net, colours["mean"], colours["spread"], (height, width), about["crop"]
         )
-    scaler, which = saved.scaler(), about["backbone"]
-    net = saved.net(scaler.n_inputs, len(classes), make_net)
+    which = about["backbone"]
+    head = saved.head(about["kind"] == EMBEDDED_POOLED, len(classes), make_net)
     named = NamedBackbone(which["name"], which["size"], which["identity"], backbone)
-    return EmbeddedImageModel(net, classes, device, scaler, named)
+    return EmbeddedImageModel(classes, device, head, named)
 
 
 def picture_sources(pictures: Any) -> Sources:

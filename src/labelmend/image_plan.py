@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from labelmend.config import follow
 from labelmend.data.labels import Labels, check_classes
 from labelmend.data.picture_cache import header_sizes
 from labelmend.data.picture_set import Pictures
 from labelmend.estimate import embedding_seconds, estimate
-from labelmend.images import choose, default_cache, read_given, train_size
+from labelmend.images import choose, default_cache, read_given, setting_of
 from labelmend.nets.pretrained import LITE0, load_backbone
 
 FEATURES = 1280  # of the usual backbone, for the estimate of memory
@@ -31,28 +30,28 @@ def plan(
     **parameters: Any,
 ) -> dict[str, Any]:
     """What `correct_images` would do and cost, from labels and headers alone; ready for JSON."""
-    chosen, config, notes = choose(mode, preset, **parameters)
+    chosen, _, notes = choose(mode, preset, **parameters)
     given, certain = read_given(pictures, None, missing)
     check_classes(given)
-    n, n_classes = len(pictures), len(given.classes)
+    setting, unreadable = setting_of(chosen, pictures, size, preset, **parameters), _unreadable(pictures)
+    n, n_classes = len(pictures) - unreadable, len(given.classes)  # as many as the run will have
+    config = setting.followed(n, n_classes)
     if chosen == "embed":
         frozen = load_backbone(backbone, size)
         decoded_size = (frozen.size, frozen.size)
-        config = follow(config, n, n_classes)
         cost = estimate(config, n, FEATURES, n_classes)
         seconds = cost.seconds + embedding_seconds(n, frozen.size) if frozen.name == LITE0 else None
         how = {"mode": chosen, "backbone": frozen.name}
     else:
-        decoded_size, _ = train_size(pictures, size)
-        config = follow(config, n, n_classes, "pictures")
+        decoded_size = setting.decoded or (0, 0)
         cost = estimate(config, n, 8 * (config.width or 1), n_classes)
         seconds, how = None, {"mode": chosen}
     return {
         **how,
-        "pictures": n,
+        "pictures": len(pictures),
         "size": list(decoded_size),
         "classes": n_classes,
-        "unreadable": _unreadable(pictures),
+        "unreadable": unreadable,
         "missing_labels": int((given.codes < 0).sum()),
         "trusted": int(certain.sum()),
         **annotator_facts(given),

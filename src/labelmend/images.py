@@ -47,6 +47,7 @@ from labelmend.repeat import call_text
 from labelmend.result import Correction
 from labelmend.source import source_of_pictures
 from labelmend.time_limit import read_limit
+from labelmend.torch_state import own_torch
 from labelmend.trust.consensus import read_annotated, settled
 
 Mode = Literal["embed", "train"]
@@ -61,6 +62,7 @@ IMAGENET = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.22
 GPU_SHARE = 0.3  # of the free memory of a GPU that pixels may take
 
 
+@own_torch()
 def correct_images(
     source: Any,
     y: Any = None,
@@ -103,20 +105,19 @@ def correct_images(
     began = time.perf_counter()
     limit = read_limit(time_limit)
     tell = progress or (lambda _: None)
-    chosen, config, notes = choose(mode, preset, **parameters)  # what is wrong here is told before pictures are read
+    chosen, _, notes = choose(mode, preset, **parameters)  # what is wrong here is told before pictures are read
     pictures = read_source(source, y, labels, ids, trusted, annotators)
     origin = source_of_pictures(source, labels, ids, trusted, annotator_columns(annotators))
     given, certain = read_given(pictures, y, missing)
     for note in notes:
         tell(note)
-    if chosen == "train" and train_size(pictures, size)[1] > SMALL:
-        config = make_config(preset, "photographs", **parameters)
-    order = _Order(pictures, given, certain, default_cache() if cache is None else Path(cache), config, net, tell)
-    task, kept = _embed(order, load_backbone(backbone, size)) if chosen == "embed" else _train(order, size)
+    setting = setting_of(chosen, pictures, size, preset, **parameters)
+    order = _Order(pictures, given, certain, default_cache() if cache is None else Path(cache), setting, net, tell)
+    task, kept = _embed(order, load_backbone(backbone, size)) if chosen == "embed" else _train(order)
     unreadable = {str(pictures.ids[row]): why for row, why in kept.unreadable.items()}
     notes += [*pictures.notes, *_unreadable_notes(unreadable), *api.notice(kept.labels, task.duplicates, task.config)]
     for note in notes:
-        warnings.warn(note, LabelmendWarning, stacklevel=2)
+        warnings.warn(note, LabelmendWarning, stacklevel=3)  # own_torch stands in between
     with task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = api.solve(task, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
@@ -139,10 +140,10 @@ def embedded_task(
     **parameters: Any,
 ) -> tuple[api.Task, Readable, Labels]:
     """Pictures made ready to be corrected as feature vectors, those that can be read, and the labels of all."""
-    config = make_config(preset, "vectors", **parameters)
+    setting = setting_of("embed", pictures, size, preset, **parameters)
     given, certain = read_given(pictures, None, missing)
     place = default_cache() if cache is None else Path(cache)
-    order = _Order(pictures, given, certain, place, config, None, progress or (lambda _: None))
+    order = _Order(pictures, given, certain, place, setting, None, progress or (lambda _: None))
     return *_embed(order, load_backbone(backbone, size)), given
 
 
@@ -156,12 +157,33 @@ def trained_task(
     **parameters: Any,
 ) -> tuple[api.Task, Readable, Labels]:
     """The same for nets that are trained on the pictures themselves."""
-    data: Data = "photographs" if train_size(pictures, size)[1] > SMALL else "pictures"
-    config = make_config(preset, data, **parameters)
+    setting = setting_of("train", pictures, size, preset, **parameters)
     given, certain = read_given(pictures, None, missing)
     place = default_cache() if cache is None else Path(cache)
-    order = _Order(pictures, given, certain, place, config, None, progress or (lambda _: None))
-    return *_train(order, size), given
+    order = _Order(pictures, given, certain, place, setting, None, progress or (lambda _: None))
+    return *_train(order), given
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run on these pictures goes by: the one place that knows which preset and which rules are theirs."""
+
+    data: Data
+    config: RunConfig  # as it was asked for
+    decoded: tuple[int, int] | None  # (height, width) to decode to; None: as the backbone wants it
+    crop: int = 0  # side of the square that the net sees
+
+    def followed(self, n_rows: int, n_classes: int) -> RunConfig:
+        """With every None filled in."""
+        return follow(self.config, n_rows, n_classes, self.data)
+
+
+def setting_of(mode: Mode, pictures: Pictures, size: int | None, preset: str, **parameters: Any) -> Setting:
+    if mode == "embed":
+        return Setting("vectors", make_config(preset, "vectors", **parameters), None)
+    decoded, crop = train_size(pictures, size)
+    data: Data = "photographs" if crop > SMALL else "pictures"
+    return Setting(data, make_config(preset, data, **parameters), decoded, crop)
 
 
 @dataclass(frozen=True)
@@ -172,7 +194,7 @@ class _Order:
     given: Labels
     certain: NDArray[np.bool_]
     cache: Path
-    config: RunConfig
+    setting: Setting
     net: NetFactory | None
     tell: Progress
 
@@ -289,7 +311,7 @@ def default_cache() -> Path:
 
 def _embed(order: _Order, backbone: Backbone) -> tuple[api.Task, Readable]:
     """Pictures as feature vectors."""
-    device = api.choose_device(order.config.device)
+    device = api.choose_device(order.setting.config.device)
     pixels = decode(order.pictures, backbone.size, order.cache, order.tell)
     kept = _readable(pixels, order)
 
@@ -298,22 +320,23 @@ def _embed(order: _Order, backbone: Backbone) -> tuple[api.Task, Readable]:
 
     features = backbone_features(pixels.pixels, backbone, order.cache, pixels.fingerprint, device, count)
     check_features(features)
-    task = api.vector_task(features, kept.labels, kept.trusted, order.config, order.net)
+    task = api.vector_task(features, kept.labels, kept.trusted, order.setting.config, order.net)
 
-    def make_model(trained: nn.Module) -> EmbeddedImageModel:
-        head: VectorModel = task.make_model(trained)
-        return EmbeddedImageModel(trained, head.classes, device, head.scaler, NamedBackbone.of(backbone))
+    def make_model(decided: NDArray[np.int64], trained: nn.Module) -> EmbeddedImageModel:
+        head: VectorModel = task.make_model(decided, trained)
+        return EmbeddedImageModel(head.classes, device, head.head, NamedBackbone.of(backbone))
 
     return replace(task, make_model=make_model, fingerprint=_fingerprint(pixels, order.given)), kept
 
 
-def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
+def _train(order: _Order) -> tuple[api.Task, Readable]:
     """Pictures as pixels."""
-    decoded_size, crop = train_size(order.pictures, size)
+    decoded_size, crop = order.setting.decoded, order.setting.crop
+    assert decoded_size is not None
     pixels = decode(order.pictures, decoded_size, order.cache, order.tell)
     kept = _readable(pixels, order)
     classes = order.given.classes
-    config = follow(order.config, len(kept.rows), len(classes), "pictures")
+    config = order.setting.followed(len(kept.rows), len(classes))
     device = api.choose_device(config.device)
     data = pixels_as_tensor(pixels.pixels, device)
     mean, spread = colour_statistics(data) if not config.weights else IMAGENET
@@ -325,7 +348,7 @@ def _train(order: _Order, size: int | None) -> tuple[api.Task, Readable]:
         api.make_problem(samples, kept.labels, kept.trusted, config),
         make_net,
         config,
-        lambda trained: TrainedImageModel(trained, classes, device, mean, spread, decoded_size, crop),
+        lambda _decided, trained: TrainedImageModel(classes, device, trained, mean, spread, decoded_size, crop),
         conflicting_duplicates(pixels.pixels, kept.labels.codes),
         _fingerprint(pixels, order.given),
     )

@@ -6,9 +6,14 @@ Knows files and folders; does not know what is in them.
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
+import shutil
+import time
+from contextlib import suppress
 from pathlib import Path
 
+ABANDONED_SECONDS = 24 * 3600.0
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
@@ -28,6 +33,19 @@ def flush_names(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def clear_leftovers(folder: Path, pattern: str) -> None:
+    """Take away what killed processes left under a passing name. It is an old one only that nobody writes any more."""
+    for left in folder.glob(pattern):
+        with suppress(OSError):
+            if time.time() - left.lstat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+
+
+def leftovers_of(name: str) -> str:
+    """What matches the passing names of a file or folder."""
+    return f".{glob.escape(name)}.*.partial"
 
 
 def put_in_place(partial: Path, target: Path) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.checkpoint import kept
+from labelmend.data.json_file import checked_fields, read_json
 from labelmend.errors import CheckpointError, RunFolderError
 from labelmend.folder_lock import locked, refuse_locked
 from labelmend.run_folder import CONFIG
@@ -65,10 +66,10 @@ def read_job(out: Path) -> Job:
         rest = "is finished" if (out / CONFIG).exists() else "was never begun"
         raise RunFolderError(f"--resume needs a run that was interrupted. {out} {rest}.")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
         if (found.pop("format"), found.pop("format_version")) != (FORMAT, FORMAT_VERSION):
             raise ValueError("it is of another version of labelmend")
-        return Job(**found)
+        return checked_fields(Job(**found))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(
             f"the file {path} must be whole. Reading it gave: {error}. Begin anew: the same command with --force."

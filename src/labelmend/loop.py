@@ -16,6 +16,7 @@ from labelmend.checkpoint import NoCheckpoints
 from labelmend.config import RunConfig
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
+from labelmend.finite import refuse_diverged
 from labelmend.graph.knn import make_cells, normalize_rows
 from labelmend.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch
 from labelmend.split import split_into_packages
@@ -44,6 +45,7 @@ def run(
     else:
         progress("warm-up")
         steps.warm_up(state, problem, config)
+        refuse_diverged("the warm-up", config.lr, [state.noisy_net])
         checkpoints.save(state)
     play_rounds(state, problem, config, engine, callback, progress, checkpoints, limit)
     return state
@@ -61,6 +63,8 @@ def play_rounds(
 ) -> None:
     while state.round_index < (config.n_rounds or 0) and limit.leaves_time(state.history, _corrects(state, config)):
         record = play_round(state, problem, config, engine, progress)
+        nets, losses = (state.noisy_net, state.corrected_net), (record.corrected_loss, record.noisy_loss)
+        refuse_diverged(f"round {record.round_index}", config.lr, nets, losses)
         state.history.append(record)
         checkpoints.save(state)
         callback(record, state)
@@ -112,7 +116,8 @@ def correct_labels(
     """Phases 1 to 3 of the paper: split, train the branches, propagate on their graphs, vote."""
     watch.lap("embed")
     source_net = state.noisy_net if config.noisy_branch else state.deployed_net
-    rows = normalize_rows(embed(source_net, problem.samples)[0])
+    features, logits = embed(source_net, problem.samples)
+    rows, state.source_labels = normalize_rows(features), logits.argmax(dim=1)
     watch.lap("split")
     if state.split is None or config.resplit:
         state.split = split_into_packages(
@@ -125,12 +130,15 @@ def correct_labels(
         )
     watch.lap("branches")
     branch_loss = steps.train_branches(state, problem, config, engine)
+    refuse_diverged("training the branches", config.lr, state.branch_nets, [branch_loss])
     watch.lap("graphs")
     cells = make_cells(rows, config.n_probe, state.generator) if len(rows) > steps.exact_rows(rows, config) else None
     k = steps.graph_k(state, config)
     graphs = engine.map_graphs(
-        lambda net: steps.build_graph(net, problem.samples, cells, k, config.gamma), state.branch_nets
+        lambda net: steps.build_graph(net, problem.samples, cells, k, config.gamma, config.soft_labels),
+        state.branch_nets,
     )
+    steps.note_answers(state, graphs)
     watch.lap("propagate")
     suggestions, solver = steps.suggest(state, problem, config, graphs)
     watch.lap("vote")

@@ -1,13 +1,15 @@
-"""The deployed classifier: the corrected-label branch with everything it needs to judge new rows.
+"""The classifier of a run with everything it needs to judge new rows.
 
-Saved as safetensors and JSON; loading executes nothing. The description says which `kind` it is: vectors, which are
-here, or pictures-trained and pictures-embedded, which are in `image_model.py`.
+It is one module from raw rows to logits, a `head`: either fitted to the decided labels (`nets/pooled.py`), or a net of
+the run behind its scaling: the user's own, or that of the corrected-label branch. The head of embedded pictures is the
+same behind a backbone. Saved as safetensors and JSON; loading executes nothing. The description says which `kind` it
+is: vectors-pooled and vectors, which are here, or the kinds of pictures, which are in `image_model.py`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,36 +22,53 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from labelmend.data.features import Scaler, check_finite, read_features
-from labelmend.data.samples import VectorSamples
-from labelmend.embed import embed
+from labelmend.data.json_file import read_json
+from labelmend.data.regular_file import regular_file
+from labelmend.decision.classifier import fit_classifier
 from labelmend.errors import DataError, RunFolderError
+from labelmend.evidence.preparation import Preparation, dense, seen_columns
+from labelmend.nets.deployed import Scale, VectorClassifier
 from labelmend.nets.mlp import MLP
+from labelmend.nets.pooled import Pooled, part
 from labelmend.nets.preact_resnet import PreActResNet
 from labelmend.nets.resnet import ResNet50
 
 NetFactory = Callable[[int, int], nn.Module]  # (number of inputs, number of classes) -> net: batch -> features, logits
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
-VECTORS = "vectors"
+VECTORS, POOLED = "vectors", "vectors-pooled"
+AT_ONCE = 2**24  # numbers held at once: columns of the rows, and leaves of a hundred trees by class
+FEWEST_AT_ONCE, MOST_AT_ONCE = 16, 4096
+
+Head = VectorClassifier | Pooled
 
 
 @dataclass(frozen=True)
 class VectorModel:
     """A classifier for feature vectors: `predict`, `predict_proba`."""
 
-    net: nn.Module
-    scaler: Scaler
+    head: Head  # float32 (n, columns) -> logits
     classes: NDArray[Any]
     device: torch.device
 
+    @property
+    def net(self) -> nn.Module:
+        """The net of the run, where it is the model; else all of the head."""
+        return self.head if isinstance(self.head, Pooled) else self.head.net
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(n, C) class probabilities, columns in the order of `classes`."""
-        matrix = read_features(X)
-        if matrix.shape[1] != self.scaler.n_columns:
-            raise DataError(f"features must have {self.scaler.n_columns} columns. Got {matrix.shape[1]} instead.")
+        matrix, n_columns = read_features(X), self.head.n_columns
+        if matrix.shape[1] != n_columns:
+            raise DataError(f"features must have {n_columns} columns. Got {matrix.shape[1]} instead.")
         check_finite(matrix)
-        rows = torch.from_numpy(self.scaler(matrix)).to(self.device)
-        logits = embed(self.net, VectorSamples(rows))[1].double()
-        probabilities: NDArray[np.float64] = logits.softmax(dim=1).cpu().numpy()
+        judge = self.head.to(self.device).eval()
+        parts = [torch.zeros((0, len(self.classes)), dtype=torch.float64)]
+        with torch.inference_mode():
+            parts += [
+                judge(rows.to(self.device)).double().softmax(dim=1).cpu()
+                for rows in _batches(matrix, len(self.classes))
+            ]
+        probabilities: NDArray[np.float64] = torch.cat(parts).numpy()
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -57,8 +76,38 @@ class VectorModel:
         return labels
 
     def save(self, folder: Path) -> None:
-        about = {"kind": VECTORS, **describe_net(self.net), "n_classes": len(self.classes)}
-        write_model(folder, {**net_tensors(self.net), **scaler_tensors(self.scaler)}, about)
+        kind = POOLED if isinstance(self.head, Pooled) else VECTORS
+        about = {"kind": kind, **describe_head(self.head), "n_classes": len(self.classes)}
+        write_model(folder, head_tensors(self.head), about)
+
+
+def net_model(net: nn.Module, scaler: Scaler, classes: NDArray[Any], device: torch.device) -> VectorModel:
+    """The model that predicts with a net of the run."""
+    return VectorModel(VectorClassifier(Scale(scaler.mean, scaler.scale, scaler.projection), net), classes, device)
+
+
+def fit_vector_model(
+    matrix: Any,
+    preparation: Preparation,
+    scaler: Scaler,
+    decided: NDArray[np.int64],
+    classes: NDArray[Any],
+    device: torch.device,
+    seed: int,
+) -> VectorModel:
+    """The model that is fitted to the decided labels (codes; -1: none).
+
+    matrix: as `read_features` gives it; preparation: learned on `seen_columns(matrix, scaler.projection)`.
+    """
+    columns = seen_columns(matrix, scaler.projection)
+    fitted = fit_classifier(columns, preparation, decided, len(classes), seed, scaler.projection)
+    return VectorModel(fitted, classes, device)
+
+
+def _batches(matrix: Any, n_classes: int) -> Iterator[Tensor]:
+    n = max(FEWEST_AT_ONCE, min(MOST_AT_ONCE, AT_ONCE // (matrix.shape[1] + 100 * n_classes)))
+    for first in range(0, matrix.shape[0], n):
+        yield torch.from_numpy(np.array(dense(matrix[first : first + n]), dtype=np.float32))
 
 
 @dataclass(frozen=True)
@@ -70,12 +119,13 @@ class SavedModel:
     tensors: dict[str, Tensor]
 
     def part(self, name: str) -> dict[str, Tensor]:
-        return {
-            key.removeprefix(f"{name}."): value for key, value in self.tensors.items() if key.startswith(f"{name}.")
-        }
+        return part(self.tensors, name)
 
-    def scaler(self) -> Scaler:
-        return Scaler(**{name: value.numpy() for name, value in self.part("scaler").items()})
+    def head(self, pooled: bool, n_classes: int, make_net: NetFactory | None) -> Head:
+        if pooled:
+            return Pooled(self.part("head"))
+        scale = Scale(**{name: value.numpy() for name, value in self.part("scaler").items()})
+        return VectorClassifier(scale, self.net(len(scale.mean), n_classes, make_net))
 
     def net(self, n_inputs: int, n_classes: int, make_net: NetFactory | None) -> nn.Module:
         """A net that is not ours needs the factory that built it."""
@@ -98,15 +148,12 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None,
     from labelmend import image_model
 
     try:
-        saved = SavedModel(
-            folder, json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")), load_file(folder / WEIGHTS)
-        )
-        if saved.about["kind"] != VECTORS:
+        saved = SavedModel(folder, read_json(folder / DESCRIPTION), load_file(regular_file(folder / WEIGHTS)))
+        kind = saved.about["kind"]
+        if kind not in (VECTORS, POOLED):
             return image_model.from_saved(saved, classes, make_net, backbone)
-        scaler = saved.scaler()
-        net = saved.net(scaler.n_inputs, len(classes), make_net)
-        return VectorModel(net, scaler, classes, torch.device("cpu"))
-    except (SafetensorError, RuntimeError, TypeError) as error:
+        return VectorModel(saved.head(kind == POOLED, len(classes), make_net), classes, torch.device("cpu"))
+    except (SafetensorError, RuntimeError, TypeError, KeyError) as error:
         raise RunFolderError(
             f"the model in {folder} must hold the weights of its net. Got this instead: {error}. "
             "A net of your own needs the same factory as in the run; otherwise the folder is damaged."
@@ -114,17 +161,28 @@ def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None,
 
 
 def write_model(folder: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    save_file({name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}, folder / WEIGHTS)
     (folder / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    stored = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    try:
+        save_file(stored, folder / WEIGHTS)
+    except SafetensorError as error:  # a full disk, for example
+        raise RunFolderError(f"{folder / WEIGHTS} must be writable. Got: {error}.") from error
+    (folder / WEIGHTS).chmod((folder / DESCRIPTION).stat().st_mode)  # for the same people: safetensors has its own way
 
 
 def net_tensors(net: nn.Module) -> dict[str, Tensor]:
     return {f"net.{name}": value for name, value in net.state_dict().items()}
 
 
-def scaler_tensors(scaler: Scaler) -> dict[str, Tensor]:
-    parts = {name: getattr(scaler, name) for name in ("mean", "scale", "projection")}
-    return {f"scaler.{name}": torch.from_numpy(np.array(value)) for name, value in parts.items() if value is not None}
+def head_tensors(head: Head) -> dict[str, Tensor]:
+    if isinstance(head, Pooled):
+        return {f"head.{name}": value for name, value in head.state_dict().items()}
+    return {**net_tensors(head.net), **{f"scaler.{name}": value for name, value in head.scale.state_dict().items()}}
+
+
+def describe_head(head: Head) -> dict[str, Any]:
+    """Tensors say all about a pooled head; a net needs its name."""
+    return {} if isinstance(head, Pooled) else describe_net(head.net)
 
 
 def describe_net(net: nn.Module) -> dict[str, Any]:

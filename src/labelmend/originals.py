@@ -3,12 +3,17 @@
 Knows files and the source of a run; does not know what was corrected. What has moved is found with `data`, or beside
 the run under its old name. Samples are recognised by their ids; rows without names of their own only in a file that is
 byte for byte the same. So what has changed may be missing here, but is never another sample's.
+
+A run folder may be somebody else's, and its source.json could name any file of this machine. So what it names is
+opened only where it is the very data of the run, by the digest, and of that only what lies in the folder of the data.
+Where the user names the data (`data`, on the command line --data), ids are enough, and paths may lead anywhere.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,15 +69,26 @@ class Originals:
 class OriginalPictures(Originals):
     kind = "pictures"
 
-    def __init__(self, pictures: Pictures, places: NDArray[np.int64], reason: str = "", at: Path | None = None) -> None:
+    def __init__(
+        self,
+        pictures: Pictures,
+        places: NDArray[np.int64],
+        reason: str = "",
+        at: Path | None = None,
+        within: Path | None = None,
+    ) -> None:
+        """`within`: files elsewhere are not opened; None: wherever they are."""
         super().__init__(reason, at)
         require_pillow()
         self.pictures, self.places = pictures, places
+        self.within = None if within is None else os.path.realpath(within)
 
     def source(self, index: int) -> PictureSource:
-        """Where a picture is to be read; None if it is not there any more."""
+        """Where a picture is to be read; None if it is not there any more, or not where it may be read."""
         place = int(self.places[index])
-        return self.pictures.sources[place] if place >= 0 else None
+        found = self.pictures.sources[place] if place >= 0 else None
+        outside = isinstance(found, Path) and self.within is not None and not _lies_in(found, self.within)
+        return None if outside else found
 
     def picture(self, index: int, side: int | None = None) -> Image.Image | None:
         try:
@@ -100,13 +116,13 @@ class OriginalRows(Originals):
             return []
 
 
-def open_originals(run: Path, result: Correction, data: Path | None = None) -> Originals:
+def open_originals(run: Path, result: Correction, data: Path | None = None, follow_links: bool = False) -> Originals:
     """`run`: the run folder; `data`: where the file or folder is now, if it has moved."""
     source = result.source
     if source is None or source.kind == "arrays":
         return Originals(OLD_RUN if source is None else GIVEN_AS_ARRAYS)
     try:
-        return _open(source, [as_text(name) for name in result.ids], Path(run), data)
+        return _open(source, [as_text(name) for name in result.ids], Path(run), data, follow_links)
     except (LabelmendError, OSError) as error:
         return Originals(str(error).removesuffix("."))
 
@@ -123,19 +139,51 @@ def thumbnail(picture: Image.Image, side: int) -> bytes:
     return out.getvalue()
 
 
-def _open(source: Source, ids: Sequence[str], run: Path, data: Path | None) -> Originals:
+def _open(source: Source, ids: Sequence[str], run: Path, data: Path | None, follow_links: bool) -> Originals:
+    unproven = source.read_back and data is None  # nobody but the run folder says that these are the data
     if source.files is not None:
+        if unproven:
+            raise DataError(
+                f"pictures given as a list, such as {source.files[0]}, are not opened because a run folder names them. "
+                "Say where they are with --data FOLDER."
+            )
         return _open_files(source.files, ids, data)
     assert source.path is not None
     path = _locate(Path(source.path), run, data)
+    within = path if path.is_dir() else path.parent
+    if unproven:
+        _refuse_other_data(path, within, source)
     if source.kind == "pictures":
         pictures = find_pictures(path, source.labels, source.id, source.trusted, source.annotators)
         match = _match(path, source, ids, [as_text(name) for name in pictures.ids])
-        return OriginalPictures(pictures, match.places, match.reason, path)
+        reason = match.reason or (_outside(pictures, within) if unproven else "")
+        return OriginalPictures(pictures, match.places, reason, path, within if unproven and not follow_links else None)
     rows = open_rows(path, source.labels, source.id, source.trusted, source.features)
     names = rows.column(source.id) if source.id else range(len(rows))
     match = _match(path, source, ids, [as_text(name) for name in names])
     return OriginalRows(rows, match.places, match.reason, path)
+
+
+def _refuse_other_data(path: Path, within: Path, source: Source) -> None:
+    if source.digest is None or digest(path) != source.digest:
+        raise DataError(
+            f"the data at {path} must be as they were when the run was made. They have changed, or the run is somebody "
+            f"else's, or of an older version. If they are its data, say so with --data {shlex.quote(str(path))}."
+        )
+    if source.labels is not None and source.labels.endswith(".npy") and not _lies_in(Path(source.labels), within):
+        raise DataError(f"labels must lie beside their data, in {within}. {source.labels} does not; say --data {path}.")
+
+
+def _lies_in(path: Path, folder: str | Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def _outside(pictures: Pictures, within: Path) -> str:
+    """A first look at where listed pictures are, by their names alone."""
+    root = os.path.abspath(within)
+    listed = pictures.sources if isinstance(pictures.sources, list) else []
+    away = sum(isinstance(place, Path) and not Path(os.path.abspath(place)).is_relative_to(root) for place in listed)
+    return f"{away:,} pictures are not in {root} and not shown; if they are yours, say so with --data" if away else ""
 
 
 def _open_files(files: Sequence[str], ids: Sequence[str], data: Path | None) -> Originals:

@@ -98,6 +98,7 @@ class Correction:
     audit: Audit | None = None  # what became of planted errors; None: none were planted
     temperature: float | None = None  # at which confidence was calibrated by planted errors; None: it was not
     label_score: NDArray[np.float32] | None = None  # posterior probability of the given label: low is suspicious
+    left_alone: NDArray[np.bool_] | None = None  # whose label stays for want of evidence, for review; None: older runs
     verdict: Verdict | None = None  # are the classes apart; None: preset paper, or nets trained on pictures
 
     def __len__(self) -> int:
@@ -168,6 +169,8 @@ class Correction:
             "noise_rate": round(self.noise_rate, 6),
             "estimated_wrong": round(self.noise_rate * n_labelled),
             "changed": int(self.changed.sum()),
+            "changed_for_review": int((self.changed & (self.status == "review")).sum()),
+            "left_alone": 0 if self.left_alone is None else int((self.left_alone & (self.status == "review")).sum()),
             "expected_broken": None if self.expected_broken is None else round(self.expected_broken, 3),
             "kept": self.count("kept"),
             "corrected": self.count("corrected"),
@@ -185,7 +188,7 @@ class Correction:
             "verdict": None if self.verdict is None else self.verdict.plain(),
             "profile": None if self.profile is None else self.profile.plain(),
             "kinds": "" if self.profile is None or self.profile.kinds is None else kinds_text(self.profile),
-            "advice": [] if self.profile is None else sentences(self.profile),
+            "advice": [] if self.profile is None else sentences(self.profile, self.verdict),
             "reasons": None if self.reason is None else {name: self.count_reason(name) for name in REASONS[1:]},
             "seconds": round(self.seconds, 3),
             "warnings": self.warnings,

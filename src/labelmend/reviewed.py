@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.numpy_file import open_npz
 from labelmend.result import REVIEWED, UNREADABLE, Correction
 
 FILE = "reviewed.npz"
@@ -33,12 +34,22 @@ class Reviewed:
     until: int
 
 
-def read_reviewed(folder: Path) -> Reviewed | None:
+def read_reviewed(folder: Path, n: int, n_classes: int) -> Reviewed | None:
+    """Of a run with `n` samples and `n_classes`."""
     path = folder / FILE
     if not path.exists():
         return None
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return Reviewed(arrays["samples"], arrays["codes"], arrays["unsure"], int(arrays["until"]))
+    with open_npz(path) as arrays:
+        found = Reviewed(arrays["samples"], arrays["codes"], arrays["unsure"], int(arrays["until"]))
+    ends = ((found.samples, n), (found.codes, n_classes), (found.unsure, n))
+    if len(found.samples) != len(found.codes) or not all(_within(values, end) for values, end in ends):
+        raise ValueError(f"{FILE} is not about {n} samples of {n_classes} classes")
+    return found
+
+
+def _within(values: NDArray[Any], end: int) -> bool:
+    whole = values.ndim == 1 and values.dtype.kind in "iu"
+    return whole and (len(values) == 0 or bool(values.min() >= 0 and values.max() < end))
 
 
 def write_reviewed(reviewed: Reviewed, folder: Path) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from labelmend.data.json_file import checked_fields
 from labelmend.data.load import AnnotatorColumns
 from labelmend.data.picture_table import saved_state
+from labelmend.data.regular_file import regular_file
 
 Kind = Literal["table", "pictures", "arrays"]
 
@@ -22,8 +25,8 @@ Kind = Literal["table", "pictures", "arrays"]
 class Source:
     """The file or folder, and how it was read. Names of columns are None where none was named.
 
-    `digest` is the SHA-256 of a file, or of the description of a saved dataset; None for class folders, whose pictures
-    are known by their names, and for lists of files.
+    `digest` is the SHA-256 of a file, of the description of a saved dataset, or of the names and sizes of the files in
+    class folders; None for lists of files, and for class folders in older runs.
     """
 
     kind: Kind  # "arrays": given as arrays in Python, nothing to read again
@@ -37,6 +40,13 @@ class Source:
     missing: str | None = None  # what stands for "no label" besides an empty cell, if it was named
     files: tuple[str, ...] | None = None  # of pictures given in Python as a list of paths; absolute
     annotators: AnnotatorColumns = None
+    read_back: bool = False  # from a run folder, which may be somebody else's: its word alone opens nothing
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        record = asdict(self)
+        del record["read_back"]
+        return record
 
 
 ARRAYS = Source("arrays")
@@ -92,13 +102,25 @@ def places(source: Source | None, data: Path | None = None) -> list[Path]:
 def source_from(record: dict[str, Any]) -> Source:
     """From JSON, which has lists only."""
     fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
-    return Source(**fields)
+    fields["read_back"] = True
+    return checked_fields(Source(**fields))
 
 
 def digest(path: Path) -> str | None:
     """SHA-256 of what tells one version of the data from another."""
     described = saved_state(path) if path.is_dir() else path
     if described is None:
-        return None
-    with described.open("rb") as file:
+        return _digest_of_names(path)
+    with regular_file(described).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of_names(folder: Path) -> str:
+    """Of every file below: its name and how long it is. Contents would have to be read, all of them."""
+    found = []
+    for above, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # a link that points nowhere
+                path = os.path.join(above, name)
+                found.append(f"{os.path.relpath(path, folder)}\0{os.stat(path).st_size}")
+    return hashlib.sha256("\n".join(sorted(found)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -60,6 +60,8 @@ class RoundState:
     vote: Vote | None = None
     scaled_columns: bool = True  # propagation starts every class with the same mass
     neighbors: Tensor | None = None  # (n, <= 10) nearest samples in the space of the first branch
+    branch_labels: Tensor | None = None  # (M, n) what each branch says, for those who look
+    source_labels: Tensor | None = None  # (n,) what the net whose features were split says
     history: list[RoundRecord] = field(default_factory=list)
 
     def stepper(self, name: Hashable, make: Callable[[], Stepper]) -> Stepper:
@@ -83,7 +85,10 @@ def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
     given = problem.given_labels
     shape = (len(given), problem.n_classes)
     omega = torch.where(given >= 0, 1.0, 0.0)
-    soft = torch.zeros(shape, device=given.device) if config.soft_labels else None
+    answers = torch.zeros(shape, device=given.device) if config.soft_labels else None
+    in_the_step = config.corrected_loss == "semi-supervised"  # soft labels are made there, and kept nowhere
+    soft = None if answers is None or in_the_step else torch.zeros_like(answers)
+    ramp = torch.ones((), device=given.device)
     return RoundState(
         noisy_net,
         corrected_net,
@@ -94,6 +99,6 @@ def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
         corrected_labels=given.clone(),
         omega=omega,
         held_out=torch.zeros(shape, device=given.device),
-        targets=Targets(given.clone(), omega.clone(), problem.n_classes, soft),
+        targets=Targets(given.clone(), omega.clone(), problem.n_classes, soft, answers, ramp),
         scaled_columns=config.scale_columns,
     )

@@ -76,6 +76,8 @@ def _places(state: RoundState) -> Tensors:
     found = {"held_out": state.held_out, "targets.labels": state.targets.labels, "targets.omega": state.targets.omega}
     if state.targets.soft is not None:
         found["targets.soft"] = state.targets.soft
+    if state.targets.answers is not None:
+        found["targets.answers"] = state.targets.answers
     nets = {"noisy_net": state.noisy_net, "corrected_net": state.corrected_net}
     nets |= {f"branch_nets.{position}": net for position, net in enumerate(state.branch_nets)}
     if state.average is not None:

@@ -27,14 +27,23 @@ from labelmend.state import Problem, RoundState
 from labelmend.training import losses, sgd
 from labelmend.training.augment import Augment
 from labelmend.training.balance import balanced
-from labelmend.training.fit import net_step, train_pass
+from labelmend.training.fit import net_step, train_groups_pass, train_pass
 from labelmend.training.side_by_side import side_by_side
 from labelmend.training.stepper import Stepper
-from labelmend.training.targets import corrected_loss, soft_targets
+from labelmend.training.targets import (
+    Recipe,
+    corrected_loss,
+    semi_supervised_loss,
+    sharpened,
+    soft_targets,
+    split_loss,
+)
 from labelmend.vote import Vote, vote
 
 NEAREST = 10
 EXACT_ROWS_CUDA = 500_000
+BY_GROUPS = ("cross-entropy-mae", "split")  # losses that are one thing for kept samples, another for changed ones
+RAMP = 0.08  # share of the rounds in which changed samples come to count fully in the semi-supervised step
 FINE_TUNE_RATE = 0.1  # share of the learning rate: the net is trained already
 
 
@@ -43,7 +52,9 @@ def warm_up(state: RoundState, problem: Problem, config: RunConfig) -> None:
     given = problem.given_labels
 
     def loss(net: nn.Module, indices: Tensor, x: Tensor) -> Tensor:
-        return F.cross_entropy(net(x)[1], given[indices])
+        logits = net(x)[1]
+        value = F.cross_entropy(logits, given[indices])
+        return value + config.warmup_penalty * losses.confidence(logits) if config.warmup_penalty else value
 
     step = net_step(state.noisy_net, state.noisy_optimizer, loss, state.generator)
     for _ in range(config.warmup_passes):
@@ -88,10 +99,11 @@ def train_branches(state: RoundState, problem: Problem, config: RunConfig, engin
     other = state.noisy_net if config.noisy_branch else state.deployed_net
     shares = torch.rand(config.n_branches, generator=state.generator, device=state.generator.device).tolist()
     for net, share in zip(state.branch_nets, shares, strict=True):
-        interpolate(net, state.deployed_net, other, share)
+        last = net if config.persistent_branches and state.round_index else other
+        interpolate(net, state.deployed_net, last, share)
         refresh_batch_norm(net, problem.samples, state.generator)
     subsets = [state.split.members(m) for m in range(config.n_branches)]
-    if config.branch_samples == "kept" and config.branch_loss != "cross-entropy-mae":
+    if config.branch_samples == "kept" and config.branch_loss not in BY_GROUPS:
         kept = state.corrected_labels == given
         subsets = [subset[kept[subset]] for subset in subsets]
     if config.balanced:
@@ -137,12 +149,30 @@ class BranchGraph:
     weights: Tensor  # W of equation (2)
     similarity: float  # mean cosine over the edges
     nearest: Tensor  # (n, <= NEAREST) the closest neighbours, for people to look at
+    labels: Tensor  # (n,) what the branch says
+    answers: Tensor | None  # (n, C) how probable it holds each class, if somebody learns from that
 
 
-def build_graph(net: nn.Module, samples: Samples, cells: Cells | None, k: int, gamma: float) -> BranchGraph:
-    neighbors = find_neighbors(normalize_rows(embed(net, samples)[0]), cells, k)
-    weights = normalized_graph(neighbors, gamma)
-    return BranchGraph(weights, float(neighbors.similarities.mean()), neighbors.indices[:, :NEAREST].clone())
+def build_graph(
+    net: nn.Module, samples: Samples, cells: Cells | None, k: int, gamma: float, answers: bool = False
+) -> BranchGraph:
+    features, logits = embed(net, samples)
+    neighbors = find_neighbors(normalize_rows(features), cells, k)
+    return BranchGraph(
+        normalized_graph(neighbors, gamma),
+        float(neighbors.similarities.mean()),
+        neighbors.indices[:, :NEAREST].clone(),
+        logits.argmax(dim=1),
+        logits.softmax(dim=1) if answers else None,
+    )
+
+
+def note_answers(state: RoundState, graphs: list[BranchGraph]) -> None:
+    """What the branches said while they were embedded: soft labels need no forward pass of their own."""
+    state.branch_labels = torch.stack([graph.labels for graph in graphs])
+    if state.targets.answers is not None:
+        said = [graph.answers for graph in graphs if graph.answers is not None]
+        state.targets.answers.copy_(torch.stack(said).mean(dim=0))
 
 
 def exact_rows(rows: Tensor, config: RunConfig) -> int:
@@ -228,7 +258,8 @@ def train_nets(
 ) -> tuple[float, float | None]:
     """One pass of the corrected-label branch and, if asked for, one of the noisy branch; the mean losses."""
     state.targets.set(labels, omega)
-    jobs = [partial(train_corrected, state, problem, config, labels, omega)]
+    train = train_semi_supervised if config.corrected_loss == "semi-supervised" else train_corrected
+    jobs = [partial(train, state, problem, config, labels, omega)]
     if noisy_too:
         jobs.append(partial(train_noisy, state, problem, config))
     if {"corrected", "noisy"} <= state.steppers.keys():
@@ -244,18 +275,17 @@ def train_corrected(state: RoundState, problem: Problem, config: RunConfig, labe
 
     With `consistency` it is also asked for its average's answer on strongly changed pictures (ours).
     """
-    targets = state.targets
+    targets, recipe = state.targets, corrected_recipe(config)
     if targets.soft is not None:
-        own = embed(state.corrected_net, problem.samples)[1].softmax(dim=1)
-        branches = [embed(net, problem.samples)[1].softmax(dim=1) for net in state.branch_nets]
-        first = own if config.soft_source == "net" else F.one_hot(labels.clamp(min=0), problem.n_classes).to(own.dtype)
-        targets.soft.copy_(soft_targets(first, branches, omega))
-        targets.soft[problem.trusted] = F.one_hot(labels[problem.trusted], problem.n_classes).to(own.dtype)
+        targets.soft.copy_(soft_labels(state, problem, config, labels, omega))
 
     def loss(net: nn.Module, indices: Tensor, x: Tensor, *strong: Tensor) -> Tensor:
-        value = corrected_loss(
-            net, x, indices, targets, config.mixup, config.soft_ce_factor, config.soft_mse_factor, state.generator
-        )
+        if config.corrected_loss == "split":
+            value = split_loss(net, x, indices, targets, problem.given_labels, recipe, state.generator)
+        else:
+            value = corrected_loss(
+                net, x, indices, targets, config.mixup, recipe.ce_factor, recipe.changed_factor, state.generator
+            )
         for changed in strong:
             with torch.no_grad():
                 teacher = state.deployed_net(x)[1]
@@ -270,6 +300,54 @@ def train_corrected(state: RoundState, problem: Problem, config: RunConfig, labe
     )
     views: tuple[Augment, ...] = ("weak", "strong") if config.consistency else ("weak",)
     return _pass(state.corrected_net, step, state, problem, config, labels, views)
+
+
+def soft_labels(state: RoundState, problem: Problem, config: RunConfig, labels: Tensor, omega: Tensor) -> Tensor:
+    """Decision 22: between the voted label, or the net's own answer, and the mean answer of the branches."""
+    answers = state.targets.answers
+    assert answers is not None
+    voted = F.one_hot(labels.clamp(min=0), problem.n_classes).to(answers.dtype)
+    first = embed(state.corrected_net, problem.samples)[1].softmax(dim=1) if config.soft_source == "net" else voted
+    found = sharpened(soft_targets(first, answers, omega), config.soft_temperature)
+    return torch.where(problem.trusted.unsqueeze(1), voted, found)
+
+
+def corrected_recipe(config: RunConfig) -> Recipe:
+    return Recipe(
+        config.soft_ce_factor,
+        config.soft_mse_factor,
+        config.mixup_shape if config.mixup else 0,
+        config.soft_temperature,
+        config.class_penalty,
+    )
+
+
+def train_semi_supervised(
+    state: RoundState, problem: Problem, config: RunConfig, labels: Tensor, omega: Tensor
+) -> Tensor:
+    """One pass of the deployed net over the kept samples, in every step beside as many changed ones, in two views."""
+    given, targets, recipe = problem.given_labels, state.targets, corrected_recipe(config)
+    assert targets.ramp is not None
+    targets.ramp.fill_(min(1.0, state.round_index / (RAMP * (config.n_rounds or 1))))
+
+    def loss(net: nn.Module, indices: Tensor, *views: Tensor) -> Tensor:
+        return semi_supervised_loss(net, views, indices, targets, given, recipe, state.generator)
+
+    after = None if state.average is None else state.average.follow
+    step = state.stepper(
+        "corrected", lambda: net_step(state.corrected_net, state.corrected_optimizer, loss, state.generator, after)
+    )
+    groups = [torch.nonzero((labels >= 0) & ((labels == given) == kept)).squeeze(1) for kept in (True, False)]
+    if config.balanced:
+        groups = [balanced(group, labels[group], state.generator) for group in groups]
+    kept, changed = groups
+    if len(kept) == 0:  # there is nothing to hold on to
+        return torch.zeros((), device=given.device)
+    groups = [kept, changed if len(changed) else kept]
+    views: tuple[Augment, ...] = ("weak", "weak")
+    return train_groups_pass(
+        state.corrected_net, step, problem.samples, groups, config.batch_size or 2, state.generator, views
+    )
 
 
 def train_noisy(state: RoundState, problem: Problem, config: RunConfig) -> Tensor:

@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from labelmend.data.json_file import read_json
 from labelmend.errors import LabelmendError, RunFolderError
-from labelmend.in_place import put_in_place
+from labelmend.in_place import clear_leftovers, leftovers_of, put_in_place
 from labelmend.run_folder import is_run
 
 MARKER = "labelmend-export.json"  # in every folder that an export makes: what it is, and how many files it has
@@ -40,6 +41,7 @@ def whole(
     made = [folder for folder in final.parents if not folder.exists()]
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
+        clear_leftovers(final.parent, leftovers_of(final.name))
         if marker is not None:
             partial.mkdir()
         yield partial
@@ -102,7 +104,7 @@ def _is_ours(target: Path) -> bool:
     if not any(target.iterdir()):
         return True
     try:
-        marker = json.loads((target / MARKER).read_bytes())
+        marker = read_json(target / MARKER)
         return bool(marker["format"] == FORMAT and marker["files"] == _count(target) - 1)
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -9,14 +9,22 @@ import math
 import os
 import shlex
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from labelmend.decision.verdict import CANNOT_TELL
 from labelmend.records import GOING_ON, RoundRecord
 from labelmend.trust.reasons import NONE
 
-SELDOM = ("reviewed", "filled in", "could not be read", "fit no class")  # said only where there are such
+SELDOM = (
+    "  and for review",
+    "reviewed",
+    "filled in",
+    "could not be read",
+    "fit no class",
+)  # said only where there are such
 OUTSIDE = ("warm-up", "decide", "fine-tune", "profile", "map", "report")  # stages that belong to no round
 ANNOTATORS = 5  # that are shown
 LONGEST_NAME = 40  # characters of a class that are shown
@@ -91,16 +99,19 @@ class ProgressLine:
         self.stream.flush()
 
 
-NOTHING_TO_GAIN = "graphs and nets contradict no more labels than they are expected to be wrong about"
+NOTHING_TO_GAIN = "there is no more disagreement than the evidence's own error rate explains"
+LINE, NAME = 100, 23  # characters of a line, and of the name before a figure
 
 
 def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     """The end of a run in plain words."""
-    labelled = summary["labelled"]
+    labelled, untold = summary["labelled"], (summary.get("verdict") or {}).get("classes") == CANNOT_TELL
     counts = [
-        ("estimated wrong labels", summary["estimated_wrong"], _rate(summary)),
-        ("corrected", summary["corrected"], f"{_share(summary['corrected'], labelled)} of the labels"),
-        ("for review", summary["review"], "doubtful, look at these first"),
+        ("estimated wrong labels", "?" if untold else summary["estimated_wrong"], _rate(summary, untold)),
+        ("labels changed", summary["changed"], f"{_share(summary['changed'], labelled)} of the labels"),
+        ("  corrected", summary["corrected"], "sure enough not to ask"),
+        ("  and for review", summary.get("changed_for_review", 0), "the best guess, to be looked at"),
+        ("for review", summary["review"], _review_parts(summary)),
         ("reviewed", summary["reviewed"], "decided by a person"),
         ("kept", summary["kept"], ""),
         ("filled in", summary["filled"], "had no label"),
@@ -109,17 +120,21 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
     ]
     lines = [f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}", ""]
     lines += [
-        f"{name:<22} {count:>9,}  {about}".rstrip() for name, count, about in counts if count or name not in SELDOM
+        f"{name:<22} {count if isinstance(count, str) else f'{count:,}':>9}  {about}".rstrip()
+        for name, count, about in counts
+        if count or name not in SELDOM
     ]
     lines += _trust_lines(summary)
+    if verdict := summary.get("verdict"):
+        lines += ["", *_wrapped("classes", printable(verdict["reason"]))]
     if summary.get("kinds"):
         lines += ["", f"kind of errors         {printable(summary['kinds'])}", *_advice(summary)]
+    elif summary.get("advice"):
+        lines += ["", *_wrapped("errors", printable(" ".join(summary["advice"])))]
     if summary["confused_pairs"]:
         lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
     if summary.get("annotators"):
         lines += ["", *_annotator_lines(summary["annotators"])]
-    if verdict := summary.get("verdict"):
-        lines += ["", f"classes                {printable(verdict['reason'])}"]
     if summary["warnings"]:
         lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
     if folder is not None:
@@ -136,9 +151,11 @@ def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
 def _trust_lines(summary: dict[str, Any]) -> list[str]:
     """How far the changes can be trusted, as far as the run knows."""
     lines = []
-    if summary["labelled"] and not summary["changed"]:
+    verdict = summary.get("verdict") or {}
+    unsettled = verdict.get("classes") == CANNOT_TELL or verdict.get("waiting")
+    if summary["labelled"] and not summary["changed"] and not unsettled:
         lines += ["", f"no label was changed: {NOTHING_TO_GAIN}"]
-    if (broken := summary.get("expected_broken")) is not None:
+    if (broken := summary.get("expected_broken")) is not None and summary["changed"]:
         about = f"of {summary['changed']:,} changed labels, as the run expects"
         lines.append(f"{'good labels broken':<22} {round(broken):>9,}  {about}")
     if (audit := summary.get("audit")) is not None:
@@ -154,7 +171,7 @@ def audit_lines(audit: dict[str, Any]) -> list[str]:
     temperature = audit["temperature"]
     calibrated = "too few to calibrate confidence" if temperature is None else f"temperature {temperature:.2f}"
     return [
-        f"audit: {audit['planted']:,} errors planted, and taken out again (95 % intervals)",
+        f"audit: {audit['planted']:,} errors planted, and taken out again (90 % intervals)",
         f"  found               {percent(audit['found'])}",
         f"  mended              {percent(audit['mended'])}",
         f"  good labels broken  {percent(audit['broken'])}",
@@ -171,10 +188,24 @@ def percent(share: dict[str, Any]) -> str:
     return f"{100 * share['value']:.1f} %{ends}"
 
 
-def _rate(summary: dict[str, Any]) -> str:
+def _rate(summary: dict[str, Any], untold: bool = False) -> str:
     profile = summary.get("profile")
+    if untold:
+        most = f"; up to {profile['rate']['high']:.0%} may be" if profile else ""
+        return f"cannot be told{most}"
     ends = f", 90 % interval {profile['rate']['low']:.1%} to {profile['rate']['high']:.1%}" if profile else ""
     return f"{summary['noise_rate']:.1%} of the labels{ends}"
+
+
+def _review_parts(summary: dict[str, Any]) -> str:
+    left = summary.get("left_alone", 0)
+    return f"doubtful, look at these first{f'; {left:,} left as given for want of evidence' if left else ''}"
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    """A name and a longer text in its own column."""
+    first, *others = textwrap.wrap(text, LINE - NAME)
+    return [f"{name:<{NAME}}{first}", *(" " * NAME + line for line in others)]
 
 
 def _advice(summary: dict[str, Any]) -> list[str]:
@@ -199,12 +230,28 @@ def dry_run_lines(facts: dict[str, Any]) -> list[str]:
         *_size_lines(facts),
         f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
         *_annotator_count(facts),
+        *_probabilities(facts),
         _cost_line(facts),
         f"rounds {parameters['n_rounds']}, neighbours {_by_turns(parameters, 'graph_k', '{}')}, "
         f"alpha {_by_turns(parameters, 'alpha', '{:.2f}')}, width {width}",
         *(f"note: {printable(text)}" for text in facts["warnings"]),
         "dry run: nothing was corrected or written",
     ]
+
+
+def _probabilities(facts: dict[str, Any]) -> list[str]:
+    """What the user's own models bring, and whether classes are taken to be apart."""
+    assume, lines = facts["parameters"]["assume"], []
+    if models := facts.get("pred_probs"):
+        names = ", ".join(map(_shortened, models[:ANNOTATORS])) + (", ..." if len(models) > ANNOTATORS else "")
+        beside = "beside the features" if facts["features"] else "alone"
+        lines.append(f"probabilities of {len(models):,} model{'s' if len(models) > 1 else ''} {beside}: {names}")
+    how = {"auto": "found from the data", "apart": "taken to be", "overlapping": "taken not to be"}
+    return (
+        [*lines, f"classes apart: {how[assume]} (assume={assume})"]
+        if facts["parameters"]["decide"] != "votes"
+        else lines
+    )
 
 
 def _by_turns(parameters: dict[str, Any], name: str, form: str) -> str:
@@ -215,7 +262,8 @@ def _by_turns(parameters: dict[str, Any], name: str, form: str) -> str:
 
 def _size_lines(facts: dict[str, Any]) -> list[str]:
     if "pictures" not in facts:
-        return [f"{facts['rows']:,} rows x {facts['columns']:,} columns, {facts['classes']:,} classes"]
+        columns = f" x {facts['columns']:,} columns" if facts.get("features", True) else ""
+        return [f"{facts['rows']:,} rows{columns}, {facts['classes']:,} classes"]
     how = "trained on" if facts["mode"] == "train" else f"embedded by {facts['backbone']}"
     unreadable = [f"{facts['unreadable']:,} could not be read by their headers"] if facts["unreadable"] else []
     height, width = facts["size"]

@@ -58,7 +58,7 @@ def read_seconds(value: Any) -> float:
         seconds = float(value)
     elif isinstance(value, str) and (found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", value)):
         seconds = float(found[1]) * UNITS[found[2]]
-    if not seconds > 0:
+    if not 0 < seconds < math.inf:
         raise ConfigError(f"the time limit must be a time above 0, such as 90, 90s, 10m or 2h. Got {value!r} instead.")
     return seconds
 

@@ -14,10 +14,11 @@ from labelmend.benchmarks.paper.registry import MODULES
 from labelmend.cli import main
 
 OURS = {"cifar10", "cifar100", "branches", "patches", "combinations", "losses", "resplit", "certainty", "similarity"}
-OURS |= {"maps", "architecture", "peers"}
+OURS |= {"maps", "architecture", "peers", "readings"}
 SOME = {  # of each experiment, enough to run every way a cell can go
     "cifar10": ["--columns", "asymmetric 40 %"],
     "cifar100": ["--columns", "symmetric 50 %", "--rows", "mixup", "+ mixup + soft label", "plus"],
+    "readings": ["--columns", "symmetric 50 %"],
     "branches": ["--rows", "M = 2", "M = 3"],
     "patches": ["--rows", "B = 1", "B = 2048", "--columns", "symmetric 50 %"],
     "combinations": ["--rows", "M = 2, B = 10", "M = 2, B = 20", "--columns", "symmetric 50 %"],
@@ -154,10 +155,10 @@ def test_a_cell_that_fails_is_told_and_the_others_run(folder, monkeypatch, capsy
 
     whole = sweep.mend
 
-    def mend(task, truth, say):
+    def mend(task, truth, say, **more):
         if task.config.resplit:
             raise RuntimeError("CUDA out of memory.\nTried to allocate")
-        return whole(task, truth, say)
+        return whole(task, truth, say, **more)
 
     monkeypatch.setattr(sweep, "mend", mend)
     assert paper("resplit", "--quick", "--columns", "symmetric 50 %") == 1

@@ -111,7 +111,7 @@ def test_the_recipe_is_that_of_the_paper(sets, cache):
 
 def test_another_batch_size_takes_a_rate_in_proportion():
     changes = settings(DEFAULT, Options(batch_size=256), NO_FILE)["changes"]
-    assert changes == {"batch_size": 256, "lr": 0.04}
+    assert changes == {"scale_columns": True, "batch_size": 256, "lr": 0.04}
 
 
 def test_weights_are_asked_for_and_used(sets, cache, tmp_path):

@@ -3,7 +3,19 @@ import re
 import pytest
 
 from labelmend.benchmarks.paper.experiment import Cell, Measured, Result
-from labelmend.benchmarks.paper.rows import FACTORS, ROWS, SOFT, VOTED, ablation_changes, paper_figures, paper_shares
+from labelmend.benchmarks.paper.rows import (
+    DEFAULT,
+    FACTORS,
+    NET,
+    READINGS,
+    ROWS,
+    SOFT,
+    WITH_MIXUP,
+    WITHOUT,
+    ablation_changes,
+    paper_figures,
+    paper_shares,
+)
 from labelmend.benchmarks.paper.tables import Shape, show_tables
 from labelmend.config import make_config
 
@@ -70,10 +82,34 @@ def test_every_row_of_the_papers_tables_is_a_configuration(name):
     for column, factors in FACTORS[name].items():
         for row in ROWS[:-1]:
             config = make_config("paper", "pictures", **ablation_changes(row, factors))
-            if row in (SOFT, VOTED):
+            if row in (SOFT, NET):
                 assert (config.ce_factor, config.mae_factor, config.soft_ce_factor, config.soft_mse_factor) == factors
-                assert config.soft_source == ("net" if row == SOFT else "vote")
+                assert config.soft_source == ("net" if row == NET else "vote")
             assert config.noisy_branch == (row in ("cross entropy", "mixup", "default")), column
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_reading_changes_the_rows_it_is_about_and_no_other(reading):
+    factors = FACTORS["cifar10"]["symmetric 80 %"]
+    changed = {row for row in ROWS[:-1] if ablation_changes(row, factors, (reading,)) != ablation_changes(row, factors)}
+    soft, all_but_the_plain = {SOFT, NET}, {DEFAULT, WITHOUT, WITH_MIXUP, SOFT, NET}
+    expected = {"semi-supervised": soft, "sharp": soft}
+    expected |= dict.fromkeys(("own-batches", "same-round"), all_but_the_plain)
+    assert changed == expected.get(reading, all_but_the_plain - {DEFAULT})
+    for row in changed:
+        make_config("paper", "pictures", **ablation_changes(row, factors, (reading,)))
+
+
+def test_readings_by_hand():
+    factors = FACTORS["cifar10"]["symmetric 80 %"]  # cor_mse is 10
+    kept = ablation_changes(WITH_MIXUP, factors, ("kept",))
+    assert (kept["corrected_loss"], kept["soft_mse_factor"], kept["mixup"]) == ("split", 0.0, True)
+    assert ablation_changes(SOFT, factors, ("kept",))["soft_mse_factor"] == 10.0
+    assert ablation_changes(WITHOUT, factors, ("split",))["soft_mse_factor"] == 10.0
+    both = ablation_changes(SOFT, factors, ("kept", "semi-supervised"))
+    assert (both["corrected_loss"], both["soft_mse_factor"], both["mixup_shape"]) == ("semi-supervised", 10.0, 4)
+    own = ablation_changes(WITHOUT, factors, ("own-batches",), 256)
+    assert (own["branch_batch_size"], own["branch_loss"]) == (1280, "split")
 
 
 def test_figures_of_the_paper():

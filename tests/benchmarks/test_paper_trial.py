@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 def test_the_mean_of_the_last_ten_rounds_and_the_best():
     observer = Observer(Truth(), CPU, lambda text: None)
     assert observer.figures() == {}
-    observer.curves["test"] = [1.0, *np.linspace(0.1, 0.9, 9), 0.5]
+    observer.seen[:] = [{"test": test} for test in (1.0, *np.linspace(0.1, 0.9, 9), 0.5)]
     figures = observer.figures()
     assert figures["test_last"] == pytest.approx((4.5 + 0.5) / 10)
     assert (figures["test_best"], figures["test_final"]) == (1.0, 0.5)
@@ -37,9 +37,10 @@ def test_a_run_is_looked_at_after_every_round(digits):
     seen = []
     found = trial.mend(task, truth, lambda text: None, lambda record, state: seen.append(record.round_index))
     assert seen == [1, 2]
-    assert {name: len(curve) for name, curve in found.curves.items()} == dict.fromkeys(
-        ("test", "labels_right", "certainty", "similarity"), 2
+    assert {"test", "labels_right", "certainty", "similarity", "kept", "kept_right", "branch_right"} <= set(
+        found.curves
     )
+    assert {len(curve) for curve in found.curves.values()} == {2}
     assert found.figures["label_accuracy"] == (found.labels == truth.true_labels).mean()
     assert found.figures["epochs"] == 2
     assert found.figures["test_last"] == pytest.approx(np.mean(found.curves["test"]), abs=1e-6)

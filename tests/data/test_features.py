@@ -76,8 +76,11 @@ def test_features_that_are_not_two_dimensional_are_refused(given):
 
 
 def test_one_dimensional_sparse_features_are_refused():
+    features = scipy.sparse.coo_array(np.arange(3))
+    if features.ndim != 1:
+        pytest.skip("scipy before 1.13 has no such arrays")
     with pytest.raises(DataError, match=r"two-dimensional\. Got a sparse array of shape \(3,\) instead"):
-        read_features(scipy.sparse.coo_array(np.arange(3)))
+        read_features(features)
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_what_is_no_patch_is_refused(text):
     Path("p.json").write_text(text)
     with pytest.raises(DataError, match="must be a patch that"):
         undone("t.csv")
-    with pytest.raises(DataError, match="there must be a patch"):
+    with pytest.raises(DataError, match="there must be a file"):
         undo(Path("nowhere.json"), Path("t.csv"), Path("out"))
 
 

@@ -75,6 +75,7 @@ def made_result(ids, given, source, classes=CLASSES, n_review=24):
         ids=np.asarray(ids),
         neighbors=near.astype(np.int32),
         duplicates=[[3, 5]],
+        left_alone=None,
         given_confidence=None,
         reason=None,
         misfit=None,

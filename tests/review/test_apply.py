@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from made import made_result
 
 import labelmend
 from labelmend.cli import main
@@ -13,6 +14,7 @@ from labelmend.review import apply as apply_module
 from labelmend.review.apply import apply, read_decisions
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject
 from labelmend.run_folder import read_run, refuse_existing
+from labelmend.source import ARRAYS
 
 
 @pytest.fixture
@@ -199,6 +201,37 @@ def test_a_review_whose_beginning_is_lost_is_damaged(run, decide):
         labelmend.load(run)
 
 
+@pytest.mark.parametrize("column", [0, 1, 2, 4])
+def test_a_merged_table_that_somebody_edited_is_told(run, decide, column):
+    decide((0, LABEL, 2))
+    apply(run)
+    whole = (run / "labels.csv").read_bytes()
+    with (run / "labels.csv").open(newline="") as file:
+        header, *rows = list(csv.reader(file))
+    rows[7][column] = rows[8][column] + "0"
+    with (run / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    with pytest.raises(RunFolderError, match=header[column]):
+        labelmend.load(run)
+    (run / "labels.csv").unlink()
+    apply(run)
+    assert (run / "labels.csv").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "changes", [{"samples": [-1]}, {"samples": [36]}, {"codes": [3]}, {"unsure": [-1]}, {"samples": [0, 1]}]
+)
+def test_merged_decisions_about_no_sample_or_class_are_refused(run, decide, changes):
+    decide((0, LABEL, 2))
+    apply(run)
+    with np.load(run / "reviewed.npz") as arrays:
+        found = {**arrays, **{name: np.array(values) for name, values in changes.items()}}
+    np.savez(run / "reviewed.npz", **found)
+    for read in (labelmend.load, apply):
+        with pytest.raises(RunFolderError, match=r"reviewed\.npz"):
+            read(run)
+
+
 def test_decisions_in_python(run, decide):
     decide((0, LABEL, 2), (1, UNSURE, None), (2, SKIP, None), (3, LABEL, 0))
     ids, labels = read_decisions(run)
@@ -219,3 +252,20 @@ def test_no_run_no_review(tmp_path, capsys):
     for verb in ("apply", "review"):
         assert main([verb, str(tmp_path / "none")]) == 2
         assert "there must be a run folder" in capsys.readouterr().err
+
+
+def test_what_moves_the_cursor_is_spelled_out(tmp_path, capsys):
+    folder = made_result(
+        [f"\x1b[2J{i}" for i in range(36)], np.arange(36) % 3, ARRAYS, classes=["a\x1b]0;x\x07", "b\r", "c"]
+    ).save(tmp_path / "run")
+    log = Decisions(folder / FILE, Subject.of(read_run(folder)))
+    log.decide([Choice(0, LABEL, 2)], "tab", "r")
+    log.close()
+    assert main(["apply", str(folder), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "\\x1b[2J0" in out
+    assert not set(out) & {"\x1b", "\r", "\x07"}
+    assert main(["export", str(folder), "--to", "patch", "--out", str(tmp_path / "p.json")]) == 0
+    (tmp_path / "t.csv").write_text("id,label\n1,x\n")
+    assert main(["undo", str(tmp_path / "p.json"), "--in", str(tmp_path / "t.csv"), "--out", str(tmp_path / "o")]) == 2
+    assert "\x1b" not in capsys.readouterr().err

@@ -231,3 +231,50 @@ def test_half_characters_of_damaged_names_are_spelled_out(tmp_path):
     log.decide([label(0, 1)], "tab", "r")
     assert log._base.execute("SELECT id, label FROM log").fetchone() == ("\\udc80.jpg", '"b"')
     log.close()
+
+
+# Files that go away
+
+
+def copied(log, place):
+    """The one file, as somebody copies it who does not know of the other."""
+    place.write_bytes(log.path.read_bytes())
+    return read_log(place, SUBJECT)
+
+
+def test_a_copy_of_the_file_alone_holds_every_decision(log, tmp_path):
+    for number in range(3):
+        log.decide([label(number, 1)], "tab", f"r{number}")
+        assert copied(log, tmp_path / f"copy{number}.sqlite").state.sum() == number + 1
+
+
+@pytest.mark.parametrize("ending", ["", "-wal"])
+def test_nothing_is_acknowledged_once_a_file_was_taken_away(log, ending):
+    log.decide([label(0, 1)], "tab", "r1")
+    log.path.with_name(log.path.name + ending).unlink()
+    for act in (lambda: log.decide([label(1, 1)], "tab", "r2"), lambda: log.undo(1, "tab", "r3"), log.refresh):
+        with pytest.raises(RunFolderError, match="taken away"):
+            act()
+    assert log.standing.state.tolist() == [DECIDED] + [OPEN] * 9
+
+
+def test_nothing_is_acknowledged_into_a_file_that_was_replaced(log):
+    log.path.rename(log.path.with_name("aside.sqlite"))
+    Decisions(log.path, SUBJECT).close()
+    with pytest.raises(RunFolderError, match="replaced"):
+        log.decide([label(1, 1)], "tab", "r1")
+    assert not again(log).state.any()
+
+
+def test_a_file_that_goes_between_writing_and_telling_is_not_told_as_written(log, monkeypatch):
+    write = log._write
+
+    def write_and_lose(*arguments):
+        made = write(*arguments)
+        log.path.unlink()
+        return made
+
+    monkeypatch.setattr(log, "_write", write_and_lose)
+    with pytest.raises(RunFolderError):
+        log.decide([label(1, 1)], "tab", "r1")
+    assert not log.standing.state.any()

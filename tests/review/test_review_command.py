@@ -1,8 +1,12 @@
 import os
 import signal
 import socket
+import stat
+import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from serving import start
@@ -34,17 +38,36 @@ def served(monkeypatch):
     """Servers are made and not waited for; browsers are counted, not opened."""
     serve_once.links = []
     opened = []
-    monkeypatch.setattr(command, "serve", serve_once)
-    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    called = threading.Event()
+
+    def look(address):
+        path = Path(unquote(urlsplit(address).path))
+        opened.append((address, stat.S_IMODE(path.stat().st_mode), path.read_text()))
+        called.set()
+
+    def serve(server):
+        serve_once(server)
+        if serve_once.waits:
+            called.wait(10)
+
+    serve_once.waits = False
+    monkeypatch.setattr(command, "serve", serve)
+    monkeypatch.setattr(command.webbrowser, "open", look)
     return opened
 
 
 def test_the_browser_is_opened_at_the_link(run, served, capsys):
+    serve_once.waits = True
     assert main(["review", str(run)]) == 0
-    assert served == serve_once.links
+    (link,) = serve_once.links
     out = capsys.readouterr().out
     assert "24 of 24 doubtful samples to look at" in out
-    assert served[0] in out
+    assert link in out
+    ((address, mode, page),) = served
+    assert address.startswith("file://")
+    assert "token" not in address  # arguments of a process are for everybody to see
+    assert (mode, f'url={link.replace("&", "&amp;")}"' in page) == (0o600, True)
+    assert not Path(unquote(urlsplit(address).path)).parent.exists()
 
 
 def test_no_browser_is_opened_if_told_so(run, served, capsys):

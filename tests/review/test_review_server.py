@@ -3,13 +3,17 @@
 import http.client
 import json
 import os
+import shutil
 import socket
 from urllib.parse import urlsplit
 
 import pytest
+from serving import served
 
+from labelmend.errors import RunFolderError
 from labelmend.review.guard import MAX_BODY
 from labelmend.review.server import ReviewServer, read_assets
+from labelmend.run_folder import load_labels, refuse_existing
 
 SECRET = "the quick brown fox"
 
@@ -297,3 +301,33 @@ def test_the_link_can_be_typed_where_it_listens_everywhere(server):
     everywhere = ReviewServer(server.desk, "0.0.0.0")
     assert everywhere.link.startswith("http://localhost:")
     everywhere.server_close()
+
+
+def test_the_page_is_at_its_own_address_only(still_client):
+    assert still_client.get("/assets/index.html")[0] == 404
+
+
+@pytest.mark.parametrize("loss", ["deleted", "replaced with the run"])
+def test_a_decision_is_not_acknowledged_once_its_file_is_gone(server, loss):
+    client, run = Client(server), server.desk.run
+    client.open()
+    if loss == "deleted":
+        for path in run.glob("review.sqlite*"):
+            path.unlink()
+    else:
+        shutil.copytree(run, run.with_name("new"), ignore=shutil.ignore_patterns("review.*"))
+        run.rename(run.with_name("old"))
+        run.with_name("new").rename(run)
+    status, _, body = client.post("/api/decide", DECISION)
+    assert status == 409
+    assert "review.sqlite" in json.loads(body)["error"]
+    assert not (run / "review.sqlite").exists()
+
+
+def test_a_run_under_review_is_not_replaced(run):
+    with served(run):
+        with pytest.raises(RunFolderError, match=f"Process {os.getpid()} has a review of"):
+            refuse_existing(run, force=True)
+        with pytest.raises(RunFolderError, match="--force"):
+            load_labels(run).save(run, force=True)
+    refuse_existing(run, force=True)

@@ -63,7 +63,8 @@ def test_links_that_lead_out_of_the_data_are_not_followed(made, tmp_path):
     originals.path(0).rename(secret)
     os.symlink(secret, originals.path(0))
     assert Thumbnails(originals, run / FOLDER, [photos]).get(0, "small") is None
-    assert Thumbnails(originals, run / FOLDER, [photos], follow_links=True).get(0, "small") is not None
+    followed = open_originals(run, read_run(run), photos)
+    assert Thumbnails(followed, run / FOLDER, [photos], follow_links=True).get(0, "small") is not None
 
 
 def test_memory_and_disk_are_bounded(made):

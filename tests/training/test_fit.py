@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from labelmend.data.samples import VectorSamples
 from labelmend.nets.mlp import MLP
 from labelmend.training import fit
-from labelmend.training.fit import branches_step, net_step, train_branches_pass, train_pass
+from labelmend.training.fit import branches_step, net_step, train_branches_pass, train_groups_pass, train_pass
 
 
 def generator(seed=0):
@@ -293,3 +293,32 @@ def test_a_step_serves_many_passes_and_each_has_its_own_mean():
     step = net_step(net, sgd(net), lambda net, _, x: net(x)[1].mean(), source)
     means = [train_pass(net, step, samples, torch.arange(4), 2, source) for _ in range(2)]
     assert means == pytest.approx([1.95, 1.75])  # 2.0 and 1.9, then 1.8 and 1.7
+
+
+def run_groups(groups, batch_size, views=("weak",), n=30):
+    """One pass over groups with a loss that records the indices and the number of views of every step."""
+    net, source, steps = make_net(), generator(), []
+
+    def loss(net, indices, *seen):
+        steps.append((indices, len(seen)))
+        return net(seen[0])[1].square().mean()
+
+    step = net_step(net, sgd(net), loss, source)
+    train_groups_pass(net, step, numbered(n), [torch.as_tensor(g) for g in groups], batch_size, source, views)
+    return steps
+
+
+def test_every_step_has_an_equal_share_of_every_group_and_the_first_is_seen_once():
+    steps = run_groups([list(range(12)), [20, 21, 22]], 8, ("weak", "weak"))
+    assert [n_views for _, n_views in steps] == [2, 2, 2]
+    first, second = (torch.cat([indices[part] for indices, _ in steps]) for part in (slice(4), slice(4, 8)))
+    assert sorted(first.tolist()) == list(range(12))
+    assert [sorted(second[turn : turn + 3].tolist()) for turn in range(0, 12, 3)] == [[20, 21, 22]] * 4
+
+
+def test_of_a_larger_second_group_only_some_are_seen_and_a_tiny_first_group_comes_again():
+    steps = run_groups([[0, 1, 2, 3, 4], list(range(5, 30))], 4)
+    assert len(steps) == 2  # the fifth waits for the next pass: all steps are alike
+    assert len(set(torch.cat([indices[2:] for indices, _ in steps]).tolist())) == 4
+    ((indices, _),) = run_groups([[7], [8, 9]], 8)
+    assert indices[:4].tolist() == [7] * 4

@@ -130,6 +130,31 @@ def test_cross_entropy_and_mae_by_hand():
     torch.testing.assert_close(got, double(2 * math.log(4) / 2 + 10 * 0.5 * 0.75 / 2), rtol=0, atol=1e-12)
 
 
+@given(predictions(), st.data())
+def test_the_loss_by_groups_is_the_one_of_the_text(batch, draw):
+    logits, labels, _ = batch
+    kept = np.array([draw.draw(st.booleans()) for _ in labels])
+    goal = 0.75 * np.eye(3)[labels] + 0.25 * np.eye(3)[np.roll(labels, 1)]
+    p = reference.softmax(logits)
+    for found, squared in ((losses.split_mae, False), (losses.split_mse, True)):
+        got = found(double(logits), double(goal), torch.as_tensor(kept), 2.0, 10.0)
+        expected = reference.L_split(p, goal, kept, 2.0, 10.0, squared)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
+
+
+@given(eighths((5, 3), low=-24, high=24))
+def test_class_imbalance_is_that_of_the_reference(logits):
+    expected = reference.class_imbalance(reference.softmax(logits))
+    np.testing.assert_allclose(losses.class_imbalance(double(logits)), expected, rtol=0, atol=1e-9)
+
+
+def test_confidence_by_hand():
+    # Entropies log 2 and (log 4 - 3/4 log 3).
+    logits = double([[0, 0], [0, math.log(3)]])
+    expected = -(math.log(2) + math.log(4) - 0.75 * math.log(3)) / 2
+    torch.testing.assert_close(losses.confidence(logits), double(expected), rtol=0, atol=1e-12)
+
+
 def test_soft_label_loss_by_hand():
     logits, targets = double([[0, math.log(3)]]), double([[0.5, 0.5]])
     ce, mse = (math.log(4) + math.log(4 / 3)) / 2, 1 / 16
@@ -187,6 +212,7 @@ def test_branch_losses_by_name_are_the_losses_they_stand_for():
         "smoothness-js": losses.graph_smoothness(p, LABELS, WEIGHTS, 2.0, "js"),
         "cross-entropy": losses.weighted_cross_entropy(logits, LABELS, WEIGHTS),
         "cross-entropy-mae": losses.cross_entropy_and_mae(logits, LABELS, KEPT, WEIGHTS, 0.5, 3.0),
+        "split": losses.split_mae(logits, double(np.eye(3)[LABELS]), KEPT, 0.5, 3.0),
     }
     assert set(expected) == set(BRANCH_LOSSES)
     assert len({round(value.item(), 9) for value in expected.values()}) == len(expected)
@@ -211,10 +237,22 @@ def test_gradient_of_every_branch_loss(name):
         lambda z: losses.weighted_cross_entropy(z, LABELS, WEIGHTS),
         lambda z: losses.soft_cross_entropy(z, random_logits(seed=2).detach().softmax(dim=1), WEIGHTS),
         lambda z: losses.soft_label_loss(z, random_logits(seed=2).detach().softmax(dim=1), 1.0, 10.0),
+        lambda z: losses.split_mse(z, random_logits(seed=2).detach().softmax(dim=1), KEPT, 1.0, 10.0),
+        losses.class_imbalance,
+        losses.confidence,
         lambda z: losses.mix(z, double(0.3)),
         lambda z: losses.consistency(z, 3 * random_logits(seed=2).detach(), 0.7),
     ],
-    ids=["weighted_cross_entropy", "soft_cross_entropy", "soft_label_loss", "mix", "consistency"],
+    ids=[
+        "weighted_cross_entropy",
+        "soft_cross_entropy",
+        "soft_label_loss",
+        "split_mse",
+        "class_imbalance",
+        "confidence",
+        "mix",
+        "consistency",
+    ],
 )
 def test_gradient_of_the_losses_of_the_other_nets(loss):
     assert gradcheck(loss, (random_logits(),))

@@ -13,7 +13,7 @@ from labelmend.errors import ConfigError
 from labelmend.trust.rivals import METHODS
 
 README_TABLE = "readme-table"
-PAPER = "paper"
+PAPER, ZOO = "paper", "zoo"
 OK, FAILED = 0, 1
 OF_THEIR_OWN = {**PICTURE_BENCHMARKS, **TRUST_BENCHMARKS}  # with options and measurements of their own
 
@@ -28,10 +28,14 @@ def main(name: str | None, rest: list[str]) -> int:
         from labelmend.benchmarks.paper.command import main as paper
 
         return paper(rest)
+    if name == ZOO:
+        from labelmend.benchmarks.zoo.command import main as zoo
+
+        return zoo(rest)
     if name in OF_THEIR_OWN:
         return run_its_own_way(name, rest)
     if name not in BENCHMARKS:
-        known = ", ".join([*BENCHMARKS, *OF_THEIR_OWN, PAPER, README_TABLE])
+        known = ", ".join([*BENCHMARKS, *OF_THEIR_OWN, PAPER, ZOO, README_TABLE])
         raise ConfigError(f"the benchmark must be one of {known}. Got {name!r} instead.")
     return run(name, parser(name).parse_args(rest))
 
@@ -45,6 +49,7 @@ def listing() -> list[str]:
         "of what a run says about itself:",
         *(f"  {name:<16}{benchmark.about}" for name, benchmark in TRUST_BENCHMARKS.items()),
         "",
+        f"  {ZOO:<16}many data sets and kinds of errors in parallel, resumed; labelmend benchmark zoo --help",
         f"  {PAPER:<16}every table and figure of the paper; labelmend benchmark paper --list",
         f"  {README_TABLE:<16}print the tables of the README from the JSON files",
         "",

@@ -29,6 +29,8 @@ FIGURES = {
     "grid_best": Figure("best of the grid %"),
     "grid_worst": Figure("worst of the grid %"),
     "grid_gap": Figure("gap to the best, points", decimals=2),
+    "balanced_accuracy": Figure("balanced %", best="high"),
+    "worst_class_kept": Figure("kept in the worst class %", best="high"),
     "f1": Figure("F1 %", best="high"),
     "wrongly_changed": Figure("broken %", decimals=2),
     "calibration_error": Figure("calibration error", 1.0, 3),
@@ -48,6 +50,8 @@ FIGURES = {
     "rate_inside": Figure("rate inside %", decimals=0),
     "transition_inside": Figure("transitions inside %", decimals=0),
     "auroc": Figure("AUROC", 1.0, 3, "high"),
+    "ranking": Figure("AUROC of suspects %", best="high"),
+    "average_precision": Figure("average precision %", best="high"),
     "foreign_in_least": Figure("foreign of the 2 % least fitting %", decimals=0),
     "relabelled_in_least": Figure("relabelled of them", 1.0, 1),
     "listed": Figure("fit no class %", decimals=2),
@@ -171,7 +175,18 @@ OUTLIERS = Layout(
         ("label_accuracy", "labels of the others right, %"),
     ),
 )
+ZOO = Layout(
+    (("label_accuracy", ""), ("ranking", "")),
+    " / ",
+    "Labels right, % / area under the ROC curve of finding wrong labels, %, over data sets.",
+    (
+        ("balanced_accuracy", "balanced accuracy of labelmend, %"),
+        ("worst_class_kept", "good labels it keeps in the worst class, %"),
+        ("wrongly_changed", "good labels it breaks, %"),
+    ),
+)
 LAYOUTS = {
+    "zoo": ZOO,
     "annotators": ANNOTATORS,
     "kinds": KINDS,
     "outliers": OUTLIERS,

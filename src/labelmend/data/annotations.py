@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.labels import Labels, as_opened, factorize, objects, refuse_continuous
+from labelmend.data.labels import (
+    Labels,
+    as_opened,
+    equal_to,
+    factorize,
+    objects,
+    refuse_continuous,
+    tensor_as_array,
+)
 from labelmend.errors import DataError
 
 MOST_ENTRIES = 2**26  # of all confusion matrices together: half a GiB
@@ -95,7 +103,7 @@ def read_table(table: Any, missing: Any = None) -> tuple[list[str], list[NDArray
         if found.ndim != 1:
             raise DataError(f"labels of the annotator {name} must be one per sample. Got shape {found.shape} instead.")
         if missing is not None:
-            gone = gone | np.fromiter((value == missing for value in found), dtype=bool, count=len(found))
+            gone = gone | equal_to(missing, found)
         values.append(_whole(found, gone))
         absent.append(gone)
     lengths = {len(column) for column in values}
@@ -170,7 +178,11 @@ def _columns(table: Any) -> dict[Any, Any]:
         if len(widths) != 1:
             raise DataError(f"rows of annotators must be equally long. Got lengths {sorted(widths)} instead.")
         return {number + 1: [row[number] for row in table] for number in range(widths.pop())}
-    array = table.detach().cpu().numpy() if type(table).__module__.split(".")[0] == "torch" else np.asarray(table)
+    if isinstance(table, np.ma.MaskedArray):
+        array: Any = table  # a column of it still is one: what is masked was not said
+    else:
+        of_torch = type(table).__module__.split(".")[0] == "torch"
+        array = tensor_as_array(table, "annotators") if of_torch else np.asarray(table)
     return {number + 1: array[:, number] for number in range(array.shape[1])}
 
 

@@ -12,11 +12,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from labelmend.data.labels import tensor_as_array
 from labelmend.errors import DataError
 
 MIN_ROWS = 5
 PROJECTED = 256  # columns that remain of a wide sparse matrix
 COMMON_SCALE = 10.0  # columns whose spreads differ by less than this share one scale (pixels, embeddings)
+LARGEST = 1e37  # of a feature: twice that, and what it is divided by, stay below 3.4e38
 NAMED = 5  # rows or columns named in a message
 
 Matrix = NDArray[np.float32]
@@ -54,6 +56,7 @@ def read_features(X: Any) -> Any:
     """
     if scipy.sparse.issparse(X):
         return _read_sparse(X)
+    _refuse_lazy(X)
     _refuse_text_columns(X)
     try:
         array = _to_array(X)
@@ -72,7 +75,9 @@ def _to_array(X: Any) -> NDArray[Any]:
     """float32, or complex numbers as they are."""
     module = type(X).__module__.split(".")[0]
     if module == "torch":
-        X = X.detach().cpu().resolve_conj().numpy() if X.is_complex() else X.detach().cpu().float().numpy()
+        X = tensor_as_array(X, "features")
+    elif isinstance(X, np.ma.MaskedArray):  # what is masked is not known: as good as NaN
+        X = np.ma.filled(X.astype(np.complex128 if X.dtype.kind == "c" else np.float32), np.nan)
     elif module == "pandas" and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
         if not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):  # nullable columns hold pandas.NA
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -123,6 +128,11 @@ def check_finite(matrix: Any) -> None:
             "features must be finite numbers that fit into 32 bits. "
             f"Got NaN or infinity in {len(bad)} of {matrix.shape[0]} rows instead (rows {named}). "
             "Fill or drop them; on the command line --drop-bad-rows goes on without them."
+        )
+    if (largest := float(abs(matrix).max() if matrix.shape[0] else 0.0)) > LARGEST:
+        raise DataError(
+            f"features must be at most {LARGEST:g} in size, so that differences fit into 32 bits. Got {largest:g} "
+            "instead; divide the column by a power of ten, or leave it out."
         )
 
 
@@ -189,6 +199,11 @@ def _leading_directions(matrix: Any, seed: int) -> NDArray[np.float32]:
     n_components = min(PROJECTED, min(matrix.shape) - 1)
     _, _, directions = randomized_svd(matrix, n_components, random_state=seed % 2**32)
     return np.ascontiguousarray(directions.T, dtype=np.float32)
+
+
+def _refuse_lazy(X: Any) -> None:
+    if type(X).__module__.split(".")[0] == "polars" and type(X).__name__ == "LazyFrame":
+        raise DataError("features must be there to be read. Got a polars LazyFrame instead; call .collect() on it.")
 
 
 def _refuse_text_columns(X: Any) -> None:

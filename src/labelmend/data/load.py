@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,7 +19,9 @@ from numpy.typing import NDArray
 
 from labelmend.data.features import NAMED, bad_rows
 from labelmend.data.labels import objects, refuse_continuous
+from labelmend.data.numpy_file import Arrays, open_npz, read_npy
 from labelmend.data.parquet import read_parquet, require_pyarrow
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError
 
 CHUNK_ROWS = 10_000
@@ -29,7 +29,6 @@ FEATURE_ARRAYS = ("X", "x", "features")
 INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # what pandas writes when nobody told it to leave the index out
 TRUE, FALSE = {"1", "true", "yes", "y", "t", "1.0"}, {"0", "false", "no", "n", "f", "0.0", "", "none", "nan"}
 WORDS = {"": "nan", "na": "nan", "n/a": "nan", "null": "nan", "none": "nan", "true": "1", "false": "0"}
-UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 AnnotatorColumns = str | tuple[str, ...] | None  # the column that says who gave the label, or a column for each
@@ -54,23 +53,25 @@ def load_table(
     features: str | None = None,
     ignore: Sequence[str] = (),
     annotators: AnnotatorColumns = None,
+    labels_alone: bool = False,
 ) -> Table:
     """Read a table. `labels`, `id_column`, `trusted_column`, `annotators` name columns, or arrays of an .npz.
 
     `features` names the feature array of an .npz; in tables every other column that is not ignored is a feature.
-    For a bare .npy the labels are another .npy file, or the number of a column.
+    For a bare .npy the labels are another .npy file, or the number of a column. With `labels_alone` a file need not
+    have features; it then gives a table of no columns.
     """
     path = Path(path)
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz, ".npy": _read_npy}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise DataError(f"the file must end in {', '.join(readers)}. Got {path.name!r} instead.")
-    if not path.is_file():
-        raise DataError(f"there must be a file {path}. There is none; check the path.")
+    regular_file(path)
     try:
         if path.stat().st_size == 0:
             raise DataError(f"{path} must hold data. It is empty.")
-        table = reader(path, Columns(labels, id_column, trusted_column, features, tuple(ignore), annotators))
+        named = labels, id_column, trusted_column, features, tuple(ignore), annotators, labels_alone
+        table = reader(path, Columns(*named))
     except OSError as error:
         raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
     _check_lengths(table)
@@ -114,6 +115,7 @@ class Columns:
     features: str | None
     ignore: tuple[str, ...]
     annotators: AnnotatorColumns = None
+    labels_alone: bool = False
 
     def special(self) -> list[str]:
         said = (self.annotators,) if isinstance(self.annotators, str) else self.annotators or ()
@@ -193,24 +195,23 @@ def _check_lengths(table: Table) -> None:
 
 
 def _read_npz(path: Path, columns: Columns) -> Table:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            columns.require(archive.files, "array")
-            feature_name = columns.features or _feature_array(archive, columns)
-            wanted = {name: text_of(archive[name]) for name in (feature_name, *columns.special())}
-    except DataError:
-        raise
-    except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
-        raise DataError(not_plain_arrays(path)) from error
+    with open_npz(path) as archive:
+        columns.require(archive.files, "array")
+        feature_name = columns.features or _feature_array(archive, columns)
+        wanted = {name: text_of(archive[name]) for name in (feature_name, *columns.special()) if name is not None}
+    if feature_name is None:
+        return columns.table(np.empty((len(next(iter(wanted.values()))), 0), np.float32), wanted, [])
     matrix = _matrix(wanted[feature_name], f"the array {feature_name!r}")
     return columns.table(matrix, wanted, [f"{feature_name}[{i}]" for i in range(matrix.shape[1])])
 
 
-def _feature_array(archive: Any, columns: Columns) -> str:
-    """The one named X, x or features, or the one two-dimensional array."""
+def _feature_array(archive: Arrays, columns: Columns) -> str | None:
+    """The one named X, x or features, or the one two-dimensional array; None where labels alone will do."""
     others: list[str] = [name for name in archive.files if name not in columns.special() and name not in columns.ignore]
     found = [name for name in others if name in FEATURE_ARRAYS]
-    found = found or [name for name in others if archive[name].ndim == 2]
+    found = found or [name for name in others if len(archive.header(name)[1]) == 2]
+    if not found and columns.labels_alone and columns.special():
+        return None
     if len(found) != 1:
         raise DataError(
             f"the features must be one two-dimensional array. Got {', '.join(others) or 'none'}; "
@@ -225,12 +226,15 @@ def _read_npy(path: Path, columns: Columns) -> Table:
         raise DataError(
             "an .npy has no names for --id, --trusted, --features, --ignore or annotators. Use an .npz or a table."
         )
-    assert columns.labels is not None
-    array = _load_npy(path)
+    array = read_npy(path)
+    if columns.labels is None and columns.labels_alone and array.ndim == 1:
+        return Table(np.empty((len(array), 0), np.float32), array, None, None, [])
+    if columns.labels is None:
+        raise DataError(f"{path} must come with --labels: another .npy file, or the number of its label column.")
     features = _matrix(array, str(path))
     names = [str(place) for place in range(features.shape[1])]
     if columns.labels.endswith(".npy"):
-        return Table(features, text_of(_load_npy(Path(columns.labels))), None, None, names)
+        return Table(features, text_of(read_npy(Path(columns.labels))), None, None, names)
     try:
         place = range(len(names))[int(columns.labels)]
     except (ValueError, IndexError):
@@ -243,26 +247,6 @@ def _read_npy(path: Path, columns: Columns) -> Table:
         labels = labels.astype(np.int64)
     del names[place]
     return Table(np.delete(features, place, axis=1), labels, None, None, names)
-
-
-def _load_npy(path: Path) -> NDArray[Any]:
-    if not path.is_file():
-        raise DataError(f"there must be a file {path}. There is none; check the path.")
-    try:
-        with path.open("rb") as file:
-            array = np.load(file, allow_pickle=False)
-    except UNREADABLE as error:
-        raise DataError(not_plain_arrays(path)) from error
-    if not isinstance(array, np.ndarray):
-        raise DataError(f"{path} must hold one array. It is an .npz; give it that ending.")
-    return array
-
-
-def not_plain_arrays(path: Path) -> str:
-    return (
-        f"{path} must be a numpy file of numbers or text. It is damaged, or holds Python objects, which are not read "
-        "because they can run code; save text as array.astype(str)."
-    )
 
 
 def _matrix(array: NDArray[Any], name: str) -> NDArray[np.float32]:
@@ -286,6 +270,7 @@ def _float32(array: NDArray[Any]) -> NDArray[np.float32]:
 @contextmanager
 def csv_rows(path: Path) -> Iterator[tuple[list[str], Any]]:
     """The header of a CSV file and a reader of the rows below it."""
+    regular_file(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             separator = _separator_of(file.readline())

@@ -110,6 +110,25 @@ def patch(
     return noisy
 
 
+def instance_dependent(labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Generator) -> IntArray:
+    """Errors that follow the features: each class has a random direction, and samples far along it are likelier wrong.
+
+    They get the other class whose own random direction they lie farthest along. After Xia et al. 2020, with an exact
+    number of errors.
+    """
+    noisy = np.array(labels, dtype=np.int64)
+    columns = np.asarray(features, dtype=np.float64)
+    columns = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-12)
+    shape, rows = (columns.shape[1], int(noisy.max()) + 1), np.arange(len(noisy))
+    directions = rng.standard_normal(shape)
+    doubt = (columns @ (directions / np.linalg.norm(directions, axis=0)))[rows, noisy]
+    chosen = np.argsort(-(doubt + rng.gumbel(size=len(noisy))), kind="stable")[: _number(len(noisy), rate, None)]
+    pull = columns @ rng.standard_normal(shape)
+    pull[rows, noisy] = -np.inf
+    noisy[chosen] = pull[chosen].argmax(axis=1)
+    return noisy
+
+
 def mixture(
     labels: ArrayLike,
     rates: dict[str, float],

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from labelmend.data.json_file import parse_json
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError, MissingExtraError
+
+METADATA = b"huggingface"  # key of a schema under which Hugging Face's library notes the features of columns
 
 
 def require_pyarrow(what: str) -> Any:
@@ -22,7 +26,18 @@ def require_pyarrow(what: str) -> Any:
 def read_parquet(path: Path) -> Any:
     """An Arrow table."""
     pyarrow = require_pyarrow("reading .parquet")
+    regular_file(path)
     try:
         return pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, TypeError, MemoryError, pyarrow.ArrowException) as error:
         raise DataError(f"{path} must be a Parquet file. Could not read it: {error}") from error
+
+
+def noted_features(table: Any) -> dict[str, Any]:
+    """What Hugging Face's library notes of the columns; nothing where it has noted nothing, or not in its way."""
+    try:
+        about = parse_json((table.schema.metadata or {}).get(METADATA, b"{}"))
+        features = about.get("info", {}).get("features")
+    except (ValueError, AttributeError):
+        return {}
+    return features if isinstance(features, dict) else {}

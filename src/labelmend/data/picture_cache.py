@@ -31,10 +31,12 @@ from typing import IO, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.json_file import read_json
 from labelmend.data.picture_contents import Contents
 from labelmend.data.picture_pixels import Unreadable, quiet, read_pixels, read_size, reasons, require_pillow
 from labelmend.data.picture_set import Pictures, Sources
 from labelmend.errors import CacheError, ConfigError, DataError
+from labelmend.in_place import clear_leftovers
 
 DECODER = 1  # a change in how pixels are made is a new number, and old caches are not used
 HEADER_BYTES = 128
@@ -155,7 +157,7 @@ def _key(pictures: Pictures, size: tuple[int, int], cache: Path, progress: Calla
 def _load(target: Path, n: int, size: tuple[int, int]) -> DecodedPictures | None:
     """What an earlier call wrote; None where that is missing or damaged."""
     try:
-        about = json.loads(target.with_suffix(".json").read_bytes())
+        about = read_json(target.with_suffix(".json"))
         unreadable = {int(place): str(why) for place, why in about["unreadable"].items()}
         pixels = np.load(target, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):
@@ -169,6 +171,7 @@ def _load(target: Path, n: int, size: tuple[int, int]) -> DecodedPictures | None
 def _write(pictures: Pictures, size: tuple[int, int], target: Path, progress: Callable[[str], None]) -> None:
     token = secrets.token_hex(4)
     about, partial = (target.with_name(f".{target.stem}.{token}.{kind}.partial") for kind in ("json", "npy"))
+    clear_leftovers(target.parent, ".*.partial")
     with _clear_errors(target.parent):
         try:
             _refuse_full(target.parent, len(pictures) * size[0] * size[1] * 3)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from labelmend.data.json_file import read_json
 from labelmend.data.picture_pixels import Unreadable, open_source, reasons
 from labelmend.data.picture_set import Source
 
@@ -72,7 +73,7 @@ def _digest(source: Path | bytes | None) -> str:
 
 def _read(path: Path) -> dict[str, list[Any]]:
     try:
-        known = json.loads(path.read_bytes())
+        known = read_json(path)
     except (OSError, ValueError):
         return {}
     return {name: entry for name, entry in known.items() if isinstance(entry, list)} if isinstance(known, dict) else {}

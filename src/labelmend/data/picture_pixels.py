@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "WEBP", "TIFF", "PPM", "JPEG2000"
 TOO_LARGE = f"it has more than {MAX_PIXELS // 1_000_000} million pixels"
 ALPHA_MODES = ("RGBA", "LA", "PA", "RGBa", "La")
 ORIENTATION = 0x0112  # the EXIF tag
+TIFF_WIDTH, TIFF_HEIGHT = 0x0100, 0x0101  # tags of the header, as the picture is stored
 _one_large = threading.Lock()
 
 
@@ -68,9 +69,10 @@ def read_size(source: Source) -> tuple[int, int]:
         return source.shape[0], source.shape[1]
     with reasons(source), _opened(source) as image:
         width, height = image.size
-        # A TIFF gives its size as turned already.
-        turned = image.format != "TIFF" and _orientation(image) >= 5
-        return (width, height) if turned else (height, width)
+        if image.format == "TIFF":  # newer versions of Pillow give its size as turned already
+            tags: Any = getattr(image, "tag_v2", {})
+            width, height = int(tags.get(TIFF_WIDTH, width)), int(tags.get(TIFF_HEIGHT, height))
+        return (width, height) if _orientation(image) >= 5 else (height, width)
 
 
 def read_pixels(source: Source, size: tuple[int, int]) -> NDArray[np.uint8]:

@@ -6,8 +6,6 @@ library that wrote it is not needed. Nothing in a file is executed.
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,20 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.json_file import read_json
 from labelmend.data.labels import objects, refuse_continuous
 from labelmend.data.load import (
-    UNREADABLE,
     AnnotatorColumns,
     Columns,
     csv_rows,
     marks,
-    not_plain_arrays,
     numbers_or_none,
     text_of,
     whole_rows,
 )
-from labelmend.data.parquet import require_pyarrow
+from labelmend.data.numpy_file import open_npz
+from labelmend.data.parquet import noted_features, read_parquet, require_pyarrow
 from labelmend.data.picture_set import Pictures, Source, row_numbers, spelled, unique_or_rows
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError
 
 PICTURE_COLUMNS = ("path", "image", "file_name", "filename", "file", "img")
@@ -44,13 +43,8 @@ def read_table(
     if path.suffix.lower() == ".csv":
         columns, values = _read_csv(path, labels, ids, trusted, annotators)
         return _from_columns(columns, values, _paths(path.parent, values[_picture(columns)]), ids is not None)
-    pyarrow = require_pyarrow(f"reading {path.name}")
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} must be a Parquet file. Could not read it: {error}") from error
-    about = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
-    return _from_arrow(table, about.get("info", {}).get("features", {}), path.parent, labels, ids, trusted, annotators)
+    table = read_parquet(path)
+    return _from_arrow(table, noted_features(table), path.parent, labels, ids, trusted, annotators)
 
 
 def is_saved_dataset(folder: Path) -> bool:
@@ -80,28 +74,32 @@ def open_saved(folder: Path) -> tuple[Path, Any, dict[str, Any], list[str]]:
     pyarrow = require_pyarrow(f"reading {folder.name}")
     try:
         root, notes = _split(folder)
-        files = [root / part["filename"] for part in json.loads((root / STATE).read_bytes())["_data_files"]]
-        features = json.loads((root / INFO).read_bytes()).get("features") or {}
+        files = [_of(root, part["filename"]) for part in read_json(root / STATE)["_data_files"]]
+        features = read_json(root / INFO).get("features") or {}
         tables = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(file))).read_all() for file in files]
         table = pyarrow.concat_tables(tables)
-    except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
+        if not isinstance(features, dict):
+            raise ValueError(f"features of {INFO} are no record")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pyarrow.ArrowException) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{folder} must be a dataset saved with save_to_disk. It is damaged: {error}.") from error
     return root, table, features, notes
 
 
+def _of(root: Path, name: str) -> Path:
+    """A file of the dataset; its description must not lead elsewhere."""
+    if Path(name).name != name:
+        raise ValueError(f"{name!r} is not a file in it")
+    return regular_file(root / name)
+
+
 def read_npz(
     path: Path, labels: str | None, ids: str | None, trusted: str | None, annotators: AnnotatorColumns = None
 ) -> Pictures:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            columns = _choose(archive.files, "array", PICTURE_ARRAYS, labels, ids, trusted, annotators)
-            arrays = {name: text_of(archive[name]) for name in (_picture(columns), *columns.special())}
-    except DataError:
-        raise
-    except (*UNREADABLE, AttributeError, TypeError) as error:  # the last two: an .npy under the name of an .npz
-        raise DataError(not_plain_arrays(path)) from error
+    with open_npz(path) as archive:
+        columns = _choose(archive.files, "array", PICTURE_ARRAYS, labels, ids, trusted, annotators)
+        arrays = {name: text_of(archive[name]) for name in (_picture(columns), *columns.special())}
     pixels = check_pixels(arrays[_picture(columns)], f"the array {_picture(columns)!r}")
     columns_of_one = {name: a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for name, a in arrays.items()}
     for name in columns.special():
@@ -127,7 +125,7 @@ def first_arrow_cells(path: Path) -> dict[str, Any]:
     """The first row of a .parquet by column."""
     pyarrow = require_pyarrow(f"reading {path.name}")
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(regular_file(path)) as file:
             batch = next(file.iter_batches(1), None)
     except pyarrow.ArrowException as error:
         raise ValueError(str(error)) from error
@@ -137,15 +135,10 @@ def first_arrow_cells(path: Path) -> dict[str, Any]:
 
 def picture_arrays(path: Path, other: Collection[str | None]) -> Iterator[tuple[np.dtype[Any], tuple[int, ...]]]:
     """Type and shape of the arrays of an .npz that may be pictures, from their headers."""
-    with zipfile.ZipFile(path) as archive:
+    with open_npz(path) as archive:
         for name in PICTURE_ARRAYS:
-            if name in other or f"{name}.npy" not in archive.namelist():
-                continue
-            with archive.open(f"{name}.npy") as file:
-                version = np.lib.format.read_magic(file)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read(file)
-            yield dtype, shape
+            if name not in other and name in archive.files:
+                yield archive.header(name)
 
 
 def _read_csv(
@@ -191,7 +184,7 @@ def _from_arrow(
     if str(kind) in ("string", "large_string"):
         values[_picture(columns)] = pictures.to_pylist()
         return _from_columns(columns, values, _paths(folder, values[_picture(columns)]), ids is not None)
-    if not hasattr(kind, "fields") or {"bytes", "path"} - {kind.field(i).name for i in range(kind.num_fields)}:
+    if not str(kind).startswith("struct<") or {"bytes", "path"} - {kind.field(i).name for i in range(kind.num_fields)}:
         raise DataError(
             f"the column {_picture(columns)!r} must hold paths, or pictures as Hugging Face's Image feature. "
             f"Got {kind} instead."
@@ -287,7 +280,9 @@ def check_pixels(pixels: NDArray[Any], name: str) -> NDArray[np.uint8]:
 def _split(folder: Path) -> tuple[Path, list[str]]:
     if (folder / STATE).is_file():
         return folder, []
-    splits = json.loads((folder / SPLITS).read_bytes())["splits"]
+    splits = read_json(folder / SPLITS)["splits"]
+    if not isinstance(splits, list) or not all(isinstance(name, str) and Path(name).name == name for name in splits):
+        raise ValueError(f"{SPLITS} does not name folders in it")
     taken = "train" if "train" in splits or not splits else splits[0]
     if taken not in splits or (taken != "train" and len(splits) > 1):
         raise DataError(

@@ -14,7 +14,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from labelmend.data.load import UNREADABLE, AnnotatorColumns
+from labelmend.data.load import AnnotatorColumns
 from labelmend.data.picture_folder import ENDINGS, class_folders, find_in_folders, train_split
 from labelmend.data.picture_set import Pictures, Source, Sources, checked
 from labelmend.data.picture_table import (
@@ -28,6 +28,7 @@ from labelmend.data.picture_table import (
     read_saved_dataset,
     read_table,
 )
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError, MissingExtraError
 
 __all__ = ["Pictures", "Source", "Sources", "find_pictures", "holds_pictures"]
@@ -55,12 +56,12 @@ def find_pictures(
         if path.is_dir():
             return checked(_find_in(path, labels, ids, trusted, annotators))
         reader = READERS.get(path.suffix.lower())
-        if reader is None or not path.is_file():
+        if reader is None:
             raise DataError(
                 f"pictures must come as a folder, or as a file that ends in {', '.join(READERS)}. "
                 f"Got {path.name!r} instead."
             )
-        return checked(reader(path, labels, ids, trusted, annotators))
+        return checked(reader(regular_file(path), labels, ids, trusted, annotators))
     except OSError as error:
         raise DataError(f"{path} must be readable. Got: {error.strerror or error}.") from error
 
@@ -83,7 +84,7 @@ def holds_pictures(source: str | Path, other: Collection[str | None] = ()) -> bo
                 return any(is_pixels(dtype, shape) for dtype, shape in picture_arrays(path, other))
             case _:
                 return False
-    except (*UNREADABLE, MissingExtraError):
+    except (OSError, ValueError, MissingExtraError):
         return False
     named = [cells[name] for name in PICTURE_COLUMNS if name in cells and name not in other]
     return any(isinstance(cell, dict) or Path(str(cell)).suffix.lower() in ENDINGS for cell in named)

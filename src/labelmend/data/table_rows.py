@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from labelmend.data.load import csv_rows, load_table
 from labelmend.data.parquet import read_parquet
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError
 
 BOM = b"\xef\xbb\xbf"
@@ -41,8 +42,7 @@ def open_rows(
     path: Path, labels: str | None, id: str | None = None, trusted: str | None = None, features: str | None = None
 ) -> Rows:
     """Named are the arrays of an .npz, or the labels of an .npy; tables have all they need inside."""
-    if not path.is_file():
-        raise DataError(f"there must be a file {path}. There is none; check the path.")
+    regular_file(path)
     match path.suffix.lower():
         case ".csv":
             return CsvRows(path)
@@ -125,7 +125,7 @@ class ArrayRows:
     def __init__(
         self, path: Path, labels: str | None, id: str | None, trusted: str | None, features: str | None
     ) -> None:
-        table = load_table(path, labels, id, trusted, features)
+        table = load_table(path, labels, id, trusted, features, labels_alone=True)
         self.features = table.features
         label_name = "label" if path.suffix.lower() == ".npy" else labels
         named: list[tuple[str | None, NDArray[Any] | None]] = [

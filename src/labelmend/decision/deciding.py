@@ -29,6 +29,7 @@ from labelmend.decide import (
     agreement,
     as_distribution,
     posterior,
+    transition_of,
     weighted_product,
 )
 from labelmend.decision.joining import Joined, Proposals, join
@@ -38,11 +39,12 @@ from labelmend.decision.verdict import APART, Verdict
 from labelmend.embed import embed
 from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.evidence.inputs import Inputs
+from labelmend.evidence.pred_probs import ALONE, looks_in_sample
 from labelmend.state import Problem, RoundState
 from labelmend.trust.annotators import AnnotatedPosterior, annotated_posterior
 
 BESIDE_NETS = 0.4  # power of the graphs beside cross-fitted nets, which learned most of what graphs know
-GRAPHS_ALONE = 3.0  # and where they are the only evidence; the labels from which those nets begin
+GRAPHS_ALONE = 1.5  # and where they are weighed against the labels without nets
 STANDARD_ERRORS = 2.0  # by which nets must meet the labels worse than graphs to be left out
 NETS = "nets"
 
@@ -61,6 +63,7 @@ class Decided:
     interval: tuple[float, float] | None  # of the noise rate, 90 %
     verdict: Verdict | None = None
     weights: dict[str, float] | None = None  # of the members
+    notes: tuple[str, ...] = ()  # for the user
     confusion: Tensor | None = None  # (annotators, C, C)
 
 
@@ -139,16 +142,23 @@ def cross_fitted(
 ) -> Tensor | None:
     """(n, C) of fresh nets that learned the decided labels of other folds; each turn decides anew."""
     given = problem.given_labels
-    found = label_posterior(weighted_product([graphs], [GRAPHS_ALONE]), problem)
+    found = best_labels(weighted_product([graphs], [GRAPHS_ALONE]), problem, config.assume)
     answers: list[Tensor] = []
     for number in range(config.examinations):
-        decided = torch.where(problem.trusted, given, found.probabilities.argmax(dim=1))
+        decided = torch.where(problem.trusted, given, found)
         answer = examine(state, problem, make_net, config, decided, number)
         if clearly_worse(answer, graphs, given):
             break  # nets with too few samples a class
         answers.append(answer)
-        found = label_posterior(together(graphs, mean_of(answers)), problem)
+        found = best_labels(together(graphs, mean_of(answers)), problem, config.assume)
     return mean_of(answers) if answers else None
+
+
+def best_labels(predicted: Tensor, problem: Problem, assume: str) -> Tensor:
+    """(n,) where classes are apart the best guess is taken as it is, else it is weighed against the given label."""
+    if assume == APART and problem.opinions is None:
+        return predicted.argmax(dim=1)
+    return label_posterior(predicted, problem).probabilities.argmax(dim=1)
 
 
 def mean_of(answers: list[Tensor]) -> Tensor:
@@ -250,46 +260,86 @@ def by_pool(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem, config
     scores = inputs.scores(learned, problem.n_classes)
     if evidence.nets is not None:
         scores[NETS] = evidence.nets.clamp(min=FLOOR).log().cpu().numpy()
-    pool = fit_pool(scores, learned, fixed, inputs.known(learned, problem.n_classes))
+    known = inputs.known(learned, problem.n_classes)
+    pool = fit_pool(scores, learned, fixed, known)
     in_question = float((~fixed)[in_use >= 0].mean()) if (in_use >= 0).any() else 1.0
-    transition, noise_rate, confusion = torch.from_numpy(pool.transition), pool.noise_rate * in_question, None
+    unnamed = known & (np.bincount(learned[learned >= 0], minlength=problem.n_classes) == 0)
+    beyond = float(pool.posterior[in_use >= 0][:, unnamed].sum(axis=1).mean()) if unnamed.any() else 0.0
+    transition, noise_rate, confusion = torch.from_numpy(pool.transition), pool.noise_rate * in_question + beyond, None
+    apart = config.assume == APART
+    if apart and evidence.nets is not None:
+        # The pool explains the given labels; nets that learned the decided ones know more, if classes are apart.
+        pool = replace(pool, probs=together(evidence.graphs, evidence.nets).float().cpu().numpy())
+    predicted = pool.probs
     if problem.opinions is not None:
         annotated = annotated_posterior(
-            torch.from_numpy(pool.probs).to(device), problem.opinions, problem.given_labels, problem.trusted
+            torch.from_numpy(predicted).to(device), problem.opinions, problem.given_labels, problem.trusted
         )
-        pool = replace(pool, posterior=annotated.probabilities.cpu().numpy())
+        found = annotated.probabilities.cpu().numpy()
+        pool = replace(pool, posterior=found, probs=found if apart else predicted)
         transition, noise_rate, confusion = annotated.transition, annotated.noise_rate, annotated.confusion
-    labels, share = proposed(evidence, problem)
-    space = best_space(inputs.raw, inputs.prepared, learned)
-    proposals = Proposals(labels, share, mixing(labels, learned, space))
+    proposals = proposed(evidence, inputs, problem)
     joined = join(pool, in_use, fixed, proposals, config.assume)
     probabilities = joined_probabilities(pool, joined, proposals, in_use, fixed, config.assume)
-    added = float(
-        (probabilities.max(axis=1) - 1 + pool.posterior[np.arange(len(fixed)), np.maximum(in_use, 0)])[joined.adopted]
-        .clip(min=0)
-        .sum()
-    ) / max(int((in_use >= 0).sum()), 1)
+    expected = (pool.probs if apart else pool.posterior)[np.arange(len(fixed)), np.maximum(in_use, 0)]
+    added = float((probabilities.max(axis=1) - 1 + expected)[joined.adopted].clip(min=0).sum())
+    added /= max(int((in_use >= 0).sum()), 1)
+    low, high = pool.interval
+    noise_rate, interval = noise_rate + added, (low * in_question, high * in_question + beyond + added)
+    if apart and problem.opinions is None:
+        noise_rate, interval = contradicted(joined.labels, in_use, pool.overlap)
+        transition = counted(joined.labels, learned, problem.n_classes)
     return Decided(
         labels=torch.from_numpy(joined.labels).to(device),
         probabilities=torch.from_numpy(probabilities).to(device),
-        predicted=torch.from_numpy(pool.probs).to(device),
-        score=score_of(torch.from_numpy(pool.posterior).to(device), problem.labels_in_use),
+        predicted=torch.from_numpy(predicted).to(device),
+        score=score_of(torch.from_numpy(pool.probs if apart else pool.posterior).to(device), problem.labels_in_use),
         left_alone=torch.from_numpy(joined.left_alone).to(device),
         transition=transition.to(device),
-        noise_rate=min(noise_rate + added, 1.0),
-        interval=(pool.interval[0] * in_question, min(pool.interval[1] * in_question + added, 1.0)),
-        verdict=joined.verdict,
+        noise_rate=min(noise_rate, 1.0),
+        interval=(interval[0], min(interval[1], 1.0)),
+        verdict=replace(joined.verdict, note=ALONE) if inputs.alone else joined.verdict,
         weights=pool.weights,
+        notes=tuple(seen_before(inputs, pool, learned, fixed)),
         confusion=confusion,
     )
 
 
-def proposed(evidence: EnsembleEvidence, problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The ensemble's labels and how much of its evidence is for them."""
+def contradicted(
+    labels: NDArray[np.int64], given: NDArray[np.int64], overlap: float
+) -> tuple[float, tuple[float, float]]:
+    """Noise rate where the best guess is taken as right, and how far its own expected errors can move it."""
+    labelled = given >= 0
+    share = float((labels != given)[labelled].mean()) if labelled.any() else 0.0
+    return share, (max(share - overlap, 0.0), share + overlap)
+
+
+def counted(labels: NDArray[np.int64], given: NDArray[np.int64], n_classes: int) -> Tensor:
+    """P(given | true) where the decided labels are taken as true."""
+    rows = np.flatnonzero(given >= 0)
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (labels[rows], given[rows]), 1.0)
+    return transition_of(torch.from_numpy(counts))
+
+
+def seen_before(inputs: Inputs, pool: Pool, given: NDArray[np.int64], fixed: NDArray[np.bool_]) -> list[str]:
+    """Which of the user's models look as if they had learned the labels they judge."""
+    theirs = {name: pool.member_labels[name] for name in inputs.given_scores}
+    ours = {name: found for name, found in pool.member_labels.items() if name not in theirs}
+    return looks_in_sample(theirs, {} if inputs.alone else ours, given, (given >= 0) & ~fixed)
+
+
+def proposed(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem) -> Proposals:
+    """The ensemble's labels. Those of cross-fitted nets were weighed against the given labels before: none is rash."""
+    learned = problem.given_labels.cpu().numpy()
+    space = best_space(inputs.raw, inputs.prepared, learned)
     if evidence.nets is None:
-        return evidence.votes.cpu().numpy(), evidence.share.float().cpu().numpy()
-    found = label_posterior(together(evidence.graphs, evidence.nets), problem).probabilities.max(dim=1)
-    return found.indices.cpu().numpy(), found.values.float().cpu().numpy()
+        weighed = label_posterior(weighted_product([evidence.graphs], [GRAPHS_ALONE]), problem).probabilities
+        votes, share = evidence.votes.cpu().numpy(), evidence.share.float().cpu().numpy()
+        return Proposals(votes, weighed.argmax(dim=1).cpu().numpy(), share, mixing(votes, learned, space))
+    surest = label_posterior(together(evidence.graphs, evidence.nets), problem).probabilities.max(dim=1)
+    labels, share = surest.indices.cpu().numpy(), surest.values.float().cpu().numpy()
+    return Proposals(labels, labels, share, mixing(labels, learned, space), least=0.0)
 
 
 def joined_probabilities(

@@ -31,7 +31,7 @@ AUTO = "auto"
 UNPREDICTABLE = 0.35  # overlap from which more than two classes cannot be told apart
 FLAT = 0.35  # two classes: an interval of the noise rate that reaches it leaves open what is wrong
 RECOGNISED = 0.05  # of a class's rows that p must name, else its labels stay
-DISPUTED = 0.03  # share of the rows: fewer are not worth a doubt
+DISPUTED = 0.03  # share of the rows: votes contradict a few clean labels wherever classes touch
 WELL_APART, STILL_APART = 0.25, 0.5  # mixing of the votes
 LINEAR_SUPPORT, TREE_SUPPORT = 0.45, 1 / 3  # where classes are well apart; linear ones beyond the mixing
 MORE_LINEAR, MORE_TREES = 0.65, 0.5  # where they are still apart
@@ -42,8 +42,10 @@ class Proposals:
     """What the ensemble says of every row; -1: nothing."""
 
     labels: Codes
+    weighed: Codes  # what is left of them once the graphs' evidence is weighed against how labels go wrong
     share: NDArray[np.float32]  # of the evidence, for `labels`
     mixing: float  # of `labels`
+    least: float = DISPUTED  # share of the rows that must be disputed
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,13 @@ def join(pool: Pool, given: Codes, fixed: Mask, proposals: Proposals | None, ass
     proposed = base if proposals is None else np.where(proposals.labels >= 0, proposals.labels, base)
     disputed = labelled & ~fixed & (base == given) & (proposed != given)
     preferred = disputed & prefers(pool, proposed, given)
+    agreed = preferred if proposals is None else preferred & (proposals.weighed == proposed)
     facts = _facts(pool, given, proposals, proposed, disputed, assume)
     if assume == AUTO and pool.overlap > UNPREDICTABLE and pool.posterior.shape[1] > 2:
         base, adopted, classes = np.where(labelled, given, base), np.zeros_like(disputed), CANNOT_TELL
     else:
-        adopted, classes = disputed & _let_in(facts, assume, preferred), _classes(facts, assume)
+        least = DISPUTED if proposals is None else proposals.least
+        adopted, classes = disputed & _let_in(facts, assume, agreed, least), _classes(facts, assume)
     labels = np.where(adopted, proposed, base)
     if assume != APART:
         labels = np.where(fixed, given, keep_unrecognised(pool, given, labels))
@@ -128,18 +132,18 @@ def _facts(
     )
 
 
-def _let_in(facts: Verdict, assume: str, preferred: Mask) -> Mask:
-    """Which disputed rows take the ensemble's label: all, those that the pool prefers too, or none."""
-    everywhere, nowhere = np.ones_like(preferred), np.zeros_like(preferred)
+def _let_in(facts: Verdict, assume: str, agreed: Mask, least: float) -> Mask:
+    """Which disputed rows take the ensemble's label: all, those on which graphs and pool agree, or none."""
+    everywhere, nowhere = np.ones_like(agreed), np.zeros_like(agreed)
     mixed, linear, trees = facts.mixing, facts.linear, facts.trees
-    if mixed is None or assume == OVERLAPPING or facts.disputed <= DISPUTED * facts.labelled:
+    if mixed is None or assume == OVERLAPPING or facts.disputed <= least * facts.labelled:
         return nowhere
     if assume == APART:
         return everywhere if mixed < STILL_APART and linear > LINEAR_SUPPORT and trees > TREE_SUPPORT else nowhere
     if mixed < WELL_APART and linear > LINEAR_SUPPORT + mixed and trees > TREE_SUPPORT:
         return everywhere
     if WELL_APART <= mixed < STILL_APART and linear > MORE_LINEAR and trees > MORE_TREES:
-        return preferred
+        return agreed
     return nowhere
 
 

@@ -102,6 +102,16 @@ def fit_pool(scores: Mapping[str, Scores], given: Codes, trusted: NDArray[np.boo
     )
 
 
+def fit_weights(
+    scores: Mapping[str, Scores], labels: Codes, known: NDArray[np.bool_]
+) -> tuple[dict[str, float], Floats]:
+    """Weights of the members and biases of the classes for labels that are taken as right; -1: no label."""
+    stacked = np.stack(list(scores.values()), axis=2)
+    data = _Data.of(stacked, labels, np.zeros(len(labels), dtype=bool), known)
+    theta = fit_at_rate(data, float(RATES[0]), None).theta
+    return dict(zip(scores, theta[: len(scores)].tolist(), strict=True)), theta[len(scores) :] + data.bias
+
+
 def rate_weights(rates: Floats, log_likelihood: Floats) -> Floats:
     prior = PRIOR * (1 - rates) ** (PRIOR - 1)
     weights = np.exp(TEMPERED * (log_likelihood - log_likelihood.max())) * np.gradient(rates) * prior
@@ -118,6 +128,7 @@ class _Data:
     n_classes: int
     by_given: scipy.sparse.csr_matrix  # (C, rows) ones of the rows in question
     bias: Floats  # (C,) 0, or ABSENT
+    unnamed: NDArray[np.bool_]  # (C,) classes that no label names, but a model of the user does
 
     @classmethod
     def of(
@@ -134,7 +145,8 @@ class _Data:
             (np.ones(len(places)), (labels[places], places)), shape=(n_classes, len(rows))
         )
         flat = stacked[rows].reshape(-1, members).astype(np.float64)
-        return cls(flat, labels, certain, n_classes, by_given, np.where(known, 0.0, ABSENT))
+        unnamed = known & (np.bincount(labels, minlength=n_classes) == 0)
+        return cls(flat, labels, certain, n_classes, by_given, np.where(known, 0.0, ABSENT), unnamed)
 
     def answers(self, theta: Floats) -> Floats:
         members = self.flat.shape[1]
@@ -168,6 +180,7 @@ def fit_at_rate(data: _Data, rate: float, start: Floats | None) -> Fit:
     theta = np.concatenate([np.full(members, 1 / members), np.zeros(n_classes)]) if start is None else start
     transition = np.full((n_classes, n_classes), rate / max(n_classes - 1, 1))
     np.fill_diagonal(transition, 1 - rate)
+    transition = never_given(transition, data.unnamed)
     bounds = [(0.0, None)] * members + [(None, None)] * n_classes
     last = np.inf
     for step in range(STEPS):
@@ -183,7 +196,7 @@ def fit_at_rate(data: _Data, rate: float, start: Floats | None) -> Fit:
         for _ in range(EM_PASSES):
             joint = data.joint(p, transition)
             counts = data.by_given @ (joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-12))
-            transition = transition_at(rate, counts.T)
+            transition = transition_at(rate, counts.T, data.unnamed)
         if abs(last - value) < ENOUGH * len(data.given):
             break
         last = value
@@ -203,13 +216,16 @@ def _objective(data: _Data, theta: Floats, transition: Floats) -> tuple[float, F
     return value, gradient
 
 
-def transition_at(rate: float, counts: Floats) -> Floats:
+def transition_at(rate: float, counts: Floats, unnamed: NDArray[np.bool_] | None = None) -> Floats:
     """T from expected counts by (true, given) class, its total noise rate forced.
 
     A class's own rate is shrunk to the common one, and where its errors go to the uniform. No class is mostly wrong,
-    unless all are: else two classes can swap their names at high rates.
+    unless all are: else two classes can swap their names at high rates. Classes that are `unnamed` stand outside of
+    the rate: all their labels are wrong, whatever it is.
     """
+    unnamed = np.zeros(len(counts), dtype=bool) if unnamed is None else unnamed
     n_classes = len(counts)
+    of_unnamed, counts = counts, np.where(unnamed[:, None], 0.0, counts)
     size = counts.sum(axis=1)
     off = counts - np.diag(counts.diagonal())
     off = off * (rate / max(off.sum() / max(counts.sum(), 1e-9), 1e-9))
@@ -222,7 +238,16 @@ def transition_at(rate: float, counts: Floats) -> Floats:
     spread = (off + prior * uniform) / (off.sum(axis=1, keepdims=True) + prior)
     transition = own[:, None] * spread
     np.fill_diagonal(transition, 1 - own)
-    return np.asarray(transition)
+    transition[unnamed] = of_unnamed[unnamed] + 1
+    return never_given(transition, unnamed)
+
+
+def never_given(transition: Floats, unnamed: NDArray[np.bool_]) -> Floats:
+    """T where some classes are the label of nobody."""
+    if not unnamed.any():
+        return np.asarray(transition)
+    possible = np.where(unnamed[None], 0.0, transition)
+    return np.asarray(possible / possible.sum(axis=1, keepdims=True))
 
 
 def _judge(

@@ -44,11 +44,12 @@ class Verdict:
                 f"ensemble's proposals): errors that sit together were corrected too, {self.adopted:,} labels."
             )
         if self.classes == APART:
-            assumed = "as you said; " if self.assume == APART else ""
-            return f"apart ({assumed}{self._mixing()}nothing was adopted from the ensemble alone)."
+            if self.assume == APART:
+                return f"apart ({self._mixing()}assumed): every label is the best guess."
+            return f"apart ({self._mixing()}nothing was adopted from the ensemble alone)."
         assumed = "as you said; " if self.assume == OVERLAPPING else self._mixing()
         adopted = f"{self.adopted:,} labels changed where most members support the ensemble; " if self.adopted else ""
-        queue = f" First in line for review: {self.waiting:,}." if self.waiting else ""
+        queue = f" First in line for review: {self.waiting:,} labels left alone." if self.waiting else ""
         return (
             f"overlapping ({assumed}best guess right in {1 - self.overlap:.0%}): {adopted}labels near borders were "
             f"left alone, and errors that sit together could not be seen.{queue}"

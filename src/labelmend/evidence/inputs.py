@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from labelmend.evidence.copies import Groups, groups_of_copies
 from labelmend.evidence.members import NEIGHBOURS, Ground, Scores, class_shares, member_scores
-from labelmend.evidence.preparation import Preparation, dense, fit_preparation
+from labelmend.evidence.preparation import Preparation, fit_preparation, seen_columns
 from labelmend.graph.knn import cell_neighbors, make_cells, normalize_rows
 
 Codes = NDArray[np.int64]
 EXACT_ROWS = 12_000  # above, neighbours are searched in nearby cells only
 CELLS_SEARCHED = 8
+TINY = 1e-6
 AMONG_COPIES = 3 * NEIGHBOURS  # neighbours asked for where some of them may be copies
 
 
@@ -32,10 +33,11 @@ class Inputs:
     given_scores: Mapping[str, Scores] = field(default_factory=dict)  # of the user's own models
     odd: Mapping[str, list[str]] = field(default_factory=dict)  # columns that a person should know of
     named: NDArray[np.bool_] | None = None  # classes for which such a model has a column
+    alone: bool = False  # the features are what those models say, and nothing else is known
 
     @classmethod
     def of(cls, matrix: Any, projection: NDArray[np.float32] | None, seed: int) -> Inputs:
-        raw = np.asarray(dense(matrix if projection is None else matrix @ projection), dtype=np.float32)
+        raw = np.asarray(seen_columns(matrix, projection), dtype=np.float32)
         return cls(raw, fit_preparation(raw), seed)
 
     @cached_property
@@ -72,9 +74,28 @@ class Inputs:
             self.seed,
             class_shares(given, n_classes),
         )
-        return {**member_scores(ground), **self.given_scores}
+        members = member_scores(ground)
+        beyond = self.known(given, n_classes) & (np.bincount(given[given >= 0], minlength=n_classes) == 0)
+        if beyond.any():
+            members = {name: with_unnamed(found, self.given_scores, beyond) for name, found in members.items()}
+        return {**members, **self.given_scores}
 
     def known(self, given: Codes, n_classes: int) -> NDArray[np.bool_]:
         """Classes that a label or a model names."""
         known = np.bincount(given[given >= 0], minlength=n_classes) > 0
         return known if self.named is None else known | self.named
+
+
+def with_unnamed(scores: Scores, given_scores: Mapping[str, Scores], beyond: NDArray[np.bool_]) -> Scores:
+    """A member that learned labels cannot speak of classes that no label names: there the user's models do.
+
+    s(x, c) = log sum of exp s(x, other) + log of the odds that those models give to c.
+    """
+    odds = np.mean([np.exp(found) for found in given_scores.values()], axis=0)
+    rest = np.maximum(1 - odds[:, beyond].sum(axis=1, keepdims=True), TINY)
+    others = scores[:, ~beyond]
+    highest = others.max(axis=1, keepdims=True)
+    together = highest + np.log(np.exp(others - highest).sum(axis=1, keepdims=True))
+    out = scores.copy()
+    out[:, beyond] = together + np.log(np.maximum(odds[:, beyond], TINY) / rest)
+    return out

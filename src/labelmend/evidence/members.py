@@ -16,7 +16,7 @@ Knows inputs and labels by number, -1 where there is none: such a row is scored 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,26 +24,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.evidence.copies import Groups, deal_into_folds
+from labelmend.evidence.regression import LANDMARKS, Linear, Taught, centred, fit_regression, kernels
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float32]
 
 LINEAR, TREES = ("ridge", "logistic"), ("trees", "boosting")
-PENALTIES = 10.0 ** np.arange(-2, 3.1, 0.5)
-WIDTHS = (0.3, 1.0)  # of the kernel, as multiples of the median squared distance
-LANDMARKS, NEIGHBOURS, FOLDS = 800, 10, 5
-CENTRED_SCALE = 5.0  # of centred regression answers, which lie between -1 and 1
-LEAST_LEFT = 0.02  # of a row's own leverage: beyond, a row is hardly told by the others
+NEIGHBOURS, FOLDS = 10, 5
+MANY_ROWS, FEWER_LANDMARKS = 12_000, 400
 SMOOTHING = {"trees": 50.0, "logistic": 200.0, "boosting": 200.0}  # rows' worth of the answer against one of the shares
-BLOCK = 4096  # rows whose features are held at once
-JUDGED = 5_000  # rows on which penalties and widths are compared
 
 
 @dataclass(frozen=True)
 class Sizes:
     """What is fitted on a part of the rows, or left out, for being too costly."""
 
+    trees: int = 200
     tree_rows: int = 12_000  # trees learn from so many rows at most
     leaf_entries: float = 2e8  # leaves of all trees times classes
     logistic_work: float = 3e8  # rows x columns x classes, else left out: ridge is linear too
@@ -73,11 +70,9 @@ class Ground:
     def has_copies(self) -> bool:
         return bool(self.groups.max() + 1 < len(self.groups))
 
-    def onehot(self) -> Floats:
-        out = np.zeros((len(self.given), self.n_classes))
-        rows = np.flatnonzero(self.labelled)
-        out[rows, self.given[rows]] = 1
-        return out
+    @property
+    def taught(self) -> Taught:
+        return Taught(self.given, self.n_classes, self.groups)
 
 
 def class_shares(given: Codes, n_classes: int) -> Floats:
@@ -89,7 +84,7 @@ def member_scores(ground: Ground, sizes: Sizes | None = None) -> dict[str, Score
     """name -> (n, C) scores."""
     sizes = sizes or Sizes()
     n, work = len(ground.given), len(ground.given) * ground.raw.shape[1] * ground.n_classes
-    members: dict[str, Callable[[], Floats]] = {"ridge": lambda: _centred(ridge(ground)), "rbf": lambda: _rbf(ground)}
+    members: dict[str, Callable[[], Floats]] = {"ridge": lambda: ridge(ground), "rbf": lambda: rbf(ground)}
     members["knn"] = lambda: knn(ground)
     if len(ground.given) * ground.inputs.shape[1] * ground.n_classes <= sizes.logistic_work:
         members["logistic"] = lambda: logistic(ground)
@@ -100,177 +95,16 @@ def member_scores(ground: Ground, sizes: Sizes | None = None) -> dict[str, Score
     return {name: score().astype(np.float32) for name, score in members.items()}
 
 
-# ---- ridge regression on one-hot labels, with or without a kernel ---------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Features:
-    """Rows of features by blocks, so that wide ones need not be held for all rows."""
-
-    n: int
-    rows: Callable[[slice | Codes], Floats]
-
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        for first in range(0, self.n, BLOCK):
-            block = slice(first, min(first + BLOCK, self.n))
-            yield block, self.rows(block)
-
-
-def linear_features(inputs: Floats) -> Features:
-    level = constant_column(inputs)
-    return Features(len(inputs), lambda rows: with_constant(inputs[rows], level))
-
-
-def constant_column(inputs: Floats) -> float:
-    """As long as a usual row, so that the penalty hardly reaches it."""
-    return float(np.sqrt((inputs**2).sum(axis=1).mean()))
-
-
-def with_constant(inputs: Floats, level: float) -> Floats:
-    return np.hstack([inputs, np.full((len(inputs), 1), level)])
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """exp(-squared distance / width) to some landmarks, turned so that inner products are those of the kernel."""
-
-    landmarks: Floats
-    width: float
-    turn: Floats
-    level: float
-
-    def __call__(self, inputs: Floats) -> Floats:
-        return with_constant(np.exp(-squared_distances(inputs, self.landmarks) / self.width) @ self.turn, self.level)
-
-
-def squared_distances(rows: Floats, others: Floats) -> Floats:
-    found = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None] - 2 * rows @ others.T
-    return np.asarray(np.maximum(found, 0))
-
-
-def kernels(inputs: Floats, seed: int) -> list[Kernel]:
-    chosen = np.random.default_rng(seed).permutation(len(inputs))[:LANDMARKS]
-    landmarks = inputs[chosen]
-    between = squared_distances(landmarks, landmarks)
-    usual = float(np.median(between[between > 1e-9])) if (between > 1e-9).any() else 1.0
-    out = []
-    for width in WIDTHS:
-        values, vectors = np.linalg.eigh(np.exp(-between / (usual * width)))
-        keep = values > 1e-5 * values[-1]
-        turn = vectors[:, keep] / np.sqrt(values[keep])
-        out.append(Kernel(landmarks, usual * width, turn, 1.0))  # rows of a Gaussian kernel have length one
-    return out
-
-
 def ridge(ground: Ground) -> Floats:
-    return leave_one_out([linear_features(ground.inputs)], ground)
+    taught = ground.taught
+    return centred(fit_regression(ground.inputs, taught, [Linear.of(ground.inputs)]).without_own(taught))
 
 
-def _rbf(ground: Ground) -> Floats:
-    found = [
-        Features(len(ground.inputs), lambda rows, k=kernel: k(ground.inputs[rows]))  # type: ignore[misc]
-        for kernel in kernels(ground.inputs, ground.seed)
-    ]
-    return _centred(leave_one_out(found, ground))
-
-
-def _centred(answers: Floats) -> Floats:
-    return np.asarray(CENTRED_SCALE * (answers - answers.mean(axis=1, keepdims=True)))
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A ridge regression for every penalty at once: eigenvalues of the Gram matrix, and labels in its basis."""
-
-    features: Features
-    values: Floats
-    vectors: Floats
-    labels: Floats  # (directions, C)
-
-    @classmethod
-    def of(cls, features: Features, ground: Ground) -> Solved:
-        gram, moment, onehot = None, None, ground.onehot()
-        for block, rows in features.blocks():
-            known = rows[ground.labelled[block]]
-            one, other = known.T @ known, rows.T @ onehot[block]
-            gram = one if gram is None else gram + one
-            moment = other if moment is None else moment + other
-        assert gram is not None
-        assert moment is not None
-        values, vectors = np.linalg.eigh(gram)
-        keep = values > 1e-6 * values[-1]  # rounding in tiny directions would carry a row's own label
-        values, vectors = values[keep], vectors[:, keep]
-        return cls(features, values, vectors, vectors.T @ moment)
-
-    def penalties(self) -> Floats:
-        return np.asarray(PENALTIES * self.values.mean())
-
-    def weights(self, penalty: float) -> Floats:
-        """(columns, C)"""
-        return np.asarray(self.vectors @ (self.labels / (self.values + penalty)[:, None]))
-
-    def answers(self, rows: Floats, penalties: Floats) -> list[tuple[Floats, Floats]]:
-        """For every penalty the answers for some rows, and how much of each is the row itself."""
-        turned = rows @ self.vectors
-        squared = turned**2
-        return [
-            ((turned / (self.values + penalty)) @ self.labels, squared @ (1 / (self.values + penalty)))
-            for penalty in penalties
-        ]
-
-
-def leave_one_out(choices: list[Features], ground: Ground) -> Floats:
-    """Exact answers without the row and its copies, for the features and penalty with the smallest error."""
-    judged = _judged(ground)
-    best: tuple[float, Solved, float] | None = None
-    for features in choices:
-        solved = Solved.of(features, ground)
-        part = features.rows(judged)
-        for penalty, (answers, own) in zip(solved.penalties(), solved.answers(part, solved.penalties()), strict=True):
-            labels = _labels_at(ground, judged)
-            error = float((((answers - own[:, None] * labels) / _left(own) - labels) ** 2).mean())
-            if best is None or error < best[0]:
-                best = (error, solved, float(penalty))
-    assert best is not None
-    return _without_own(best[1], best[2], ground)
-
-
-def _left(own: Floats, count: Floats | float = 1.0) -> Floats:
-    return np.asarray(np.maximum(1 - count * own, LEAST_LEFT))[:, None]
-
-
-def _judged(ground: Ground) -> Codes:
-    labelled = np.flatnonzero(ground.labelled)
-    if len(labelled) <= JUDGED:
-        return labelled
-    return np.sort(np.random.default_rng(0).permutation(labelled)[:JUDGED])
-
-
-def _labels_at(ground: Ground, rows: Codes) -> Floats:
-    out = np.zeros((len(rows), ground.n_classes))
-    out[np.arange(len(rows)), ground.given[rows]] = 1
-    return out
-
-
-def _without_own(solved: Solved, penalty: float, ground: Ground) -> Floats:
-    """Of g copies with leverage h and labels y, the answer without all of them is (f - h sum y) / (1 - g h).
-
-    No label of theirs is left in f - h sum y, also where so little is left to divide by that less is not believed.
-    """
-    n = len(ground.given)
-    answers, own = np.empty((n, ground.n_classes)), np.empty(n)
-    for block, rows in solved.features.blocks():
-        answers[block], own[block] = solved.answers(rows, np.array([penalty]))[0]
-    labels, count = ground.onehot(), ground.labelled.astype(float)
-    if ground.has_copies:
-        count, labels = _sum_by(ground.groups, count), _sum_by(ground.groups, labels)
-    return np.asarray((answers - own[:, None] * labels) / _left(own, count))
-
-
-def _sum_by(groups: Groups, values: Floats) -> Floats:
-    totals = np.zeros((int(groups.max()) + 1, *values.shape[1:]))
-    np.add.at(totals, groups, values)
-    return np.asarray(totals[groups])
+def rbf(ground: Ground) -> Floats:
+    """Fewer landmarks where there are many rows: what they teach is smooth enough, and a landmark costs every row."""
+    taught, most = ground.taught, LANDMARKS if len(ground.given) <= MANY_ROWS else FEWER_LANDMARKS
+    found = fit_regression(ground.inputs, taught, kernels(ground.inputs, ground.seed, most))
+    return centred(found.without_own(taught))
 
 
 # ---- neighbours, and models of scikit-learn -------------------------------------------------------------------------
@@ -305,30 +139,40 @@ def boosting(ground: Ground) -> Floats:
 
 
 def trees(ground: Ground, sizes: Sizes) -> Floats:
+    return tree_scores(ground, sizes, None if ground.has_copies else grow_trees(ground, sizes))
+
+
+def grow_trees(ground: Ground, sizes: Sizes) -> Any:
+    learners = _tree_learners(ground, sizes)
+    return _tree_maker(ground, sizes)(bootstrap=True, oob_score=True).fit(ground.raw[learners], ground.given[learners])
+
+
+def tree_scores(ground: Ground, sizes: Sizes, forest: Any) -> Floats:
     """Out of bag; rows beyond those the trees learn from are judged by all trees. With copies: out of fold."""
-    labelled = np.flatnonzero(ground.labelled)
-    if len(labelled) > sizes.tree_rows:
-        labelled = np.sort(np.random.default_rng(ground.seed).permutation(labelled)[: sizes.tree_rows])
-    make = _tree_maker(ground, sizes)
+    learners = _tree_learners(ground, sizes)
     if ground.has_copies:
-        return smoothed_log(
-            out_of_fold(lambda: make(bootstrap=False), ground.raw, ground, labelled),
-            ground.shares,
-            SMOOTHING["trees"],
-        )
-    forest = make(bootstrap=True, oob_score=True).fit(ground.raw[labelled], ground.given[labelled])
+        make = _tree_maker(ground, sizes)
+        found = out_of_fold(lambda: make(bootstrap=False), ground.raw, ground, learners)
+        return smoothed_log(found, ground.shares, SMOOTHING["trees"])
     found = np.zeros((len(ground.given), ground.n_classes))
-    found[np.ix_(labelled, forest.classes_)] = np.nan_to_num(forest.oob_decision_function_)
-    others = np.setdiff1d(np.arange(len(found)), labelled)
+    found[np.ix_(learners, forest.classes_)] = np.nan_to_num(forest.oob_decision_function_)
+    others = np.setdiff1d(np.arange(len(found)), learners)
     if len(others):
         found[np.ix_(others, forest.classes_)] = forest.predict_proba(ground.raw[others])
     return smoothed_log(found, ground.shares, SMOOTHING["trees"])
 
 
+def _tree_learners(ground: Ground, sizes: Sizes) -> Codes:
+    labelled = np.flatnonzero(ground.labelled)
+    if len(labelled) <= sizes.tree_rows:
+        return labelled
+    return np.sort(np.random.default_rng(ground.seed).permutation(labelled)[: sizes.tree_rows])
+
+
 def _tree_maker(ground: Ground, sizes: Sizes) -> Callable[..., Any]:
     from sklearn.ensemble import ExtraTreesClassifier
 
-    number = 200
+    number = sizes.trees
     most = int(sizes.leaf_entries / (number * ground.n_classes))
     limit = {} if most > len(ground.given) else {"max_leaf_nodes": max(most, 16)}
 

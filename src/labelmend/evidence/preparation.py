@@ -52,6 +52,11 @@ def dense(matrix: Any) -> NDArray[Any]:
     return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
 
 
+def seen_columns(matrix: Any, projection: NDArray[np.float32] | None) -> NDArray[Any]:
+    """Dense columns that the preparation is learned on and trees see; wide sparse rows are projected."""
+    return dense(matrix if projection is None else matrix @ projection)
+
+
 def fit_preparation(matrix: NDArray[Any]) -> Preparation:
     columns = np.flatnonzero(matrix.max(axis=0) > matrix.min(axis=0))
     values, scores, starts = [], [], [0]

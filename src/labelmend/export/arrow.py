@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.data.load import numbers_or_none
-from labelmend.data.parquet import require_pyarrow
+from labelmend.data.parquet import METADATA, noted_features, require_pyarrow
 from labelmend.data.table_rows import ArrayRows, ParquetRows, Rows
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import CONFIDENCE, GIVEN, SourceTable
 from labelmend.run_folder import as_text
 
 Features = dict[str, Any]  # of each column, as dataset_info.json spells it
-METADATA = b"huggingface"
 ROWS_AT_ONCE = 10_000
 CONFIDENCE_FEATURE = {"dtype": "float32", "_type": "Value"}
 
@@ -55,9 +54,8 @@ def described(features: Features) -> dict[bytes, bytes]:
 
 
 def features_of(arrow: Any) -> Features | None:
-    about = json.loads((arrow.schema.metadata or {}).get(METADATA, b"{}"))
-    features = about.get("info", {}).get("features")
-    return features if isinstance(features, dict) and set(arrow.column_names) <= set(features) else None
+    features = noted_features(arrow)
+    return features if features and set(arrow.column_names) <= set(features) else None
 
 
 def _new_labels(
@@ -114,6 +112,8 @@ def typed_array(values: Sequence[Any], kind: Any = None) -> Any:
     """An Arrow array in the type of the column, or of the values; as text where they have no type in common."""
     import pyarrow
 
+    if kind is None and any(type(value) is int and value >= 2**63 for value in values):
+        kind = pyarrow.uint64()  # pyarrow itself looks for int64 alone
     try:
         return pyarrow.array(values, kind)
     except (pyarrow.ArrowException, TypeError, OverflowError):

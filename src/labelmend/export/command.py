@@ -40,4 +40,4 @@ def export_command(arguments: argparse.Namespace) -> None:
 def undo_command(arguments: argparse.Namespace) -> None:
     columns = Columns(arguments.labels, arguments.id)
     taken_back = undo(arguments.patch, arguments.given, arguments.out, arguments.force, columns, arguments.link)
-    print(f"{arguments.out}: {len(taken_back):,} labels as they were before {arguments.patch}")
+    print(printable(f"{arguments.out}: {len(taken_back):,} labels as they were before {arguments.patch}"))

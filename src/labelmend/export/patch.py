@@ -14,10 +14,11 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from labelmend.data.json_file import checked_fields, read_json
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError
 from labelmend.export.handover import Handover
 
@@ -27,8 +28,8 @@ FORMAT, FORMAT_VERSION = "labelmend patch", 1
 @dataclass(frozen=True)
 class Change:
     id: str
-    old: Any  # None: there was no label
-    new: Any
+    old: str | float | bool | None  # None: there was no label
+    new: str | float | bool | None
     confidence: float | None
 
 
@@ -65,13 +66,12 @@ def write_patch(handover: Handover, path: Path) -> None:
 
 
 def read_patch(path: Path) -> Patch:
-    if not path.is_file():
-        raise DataError(f"there must be a patch {path}. There is none; check the path.")
+    regular_file(path)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
         about = found.pop("format"), found.pop("format_version")
         changes = [Change(**change) for change in found.pop("changes")]
-        patch = Patch(**found, changes=changes)
+        patch = checked_fields(Patch(**found, changes=changes))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path} must be a patch that `labelmend export --to patch` wrote. It is not, or it is damaged: {error}."

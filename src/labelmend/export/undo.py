@@ -86,7 +86,7 @@ def _undo_parquet(patch: Patch, columns: Columns, given: Path, out: Path, force:
     by_code = any(isinstance(change.new, int) for change in patch.changes)
     names = {} if by_code else _class_names(table, name)
     _check(patch, row_of, lambda row: names.get(labels[row], labels[row]))
-    codes = {value: code for code, value in names.items()}
+    codes: dict[Any, Any] = {value: code for code, value in names.items()}
     for change in patch.changes:
         labels[row_of[change.id]] = codes.get(change.old, change.old)
     place = table.column_names.index(name)

@@ -21,12 +21,16 @@ class Scale(nn.Module):
     projection: Tensor | None
 
     def __init__(
-        self, mean: NDArray[np.float32], scale: NDArray[np.float32], projection: NDArray[np.float32] | None
+        self, mean: NDArray[np.float32], scale: NDArray[np.float32], projection: NDArray[np.float32] | None = None
     ) -> None:
         super().__init__()
         self.register_buffer("mean", torch.from_numpy(np.array(mean)))
         self.register_buffer("scale", torch.from_numpy(np.array(scale)))
         self.register_buffer("projection", None if projection is None else torch.from_numpy(np.array(projection)))
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.mean) if self.projection is None else len(self.projection)
 
     def forward(self, rows: Tensor) -> Tensor:
         if self.projection is not None:
@@ -40,6 +44,10 @@ class VectorClassifier(nn.Module):
     def __init__(self, scale: Scale, net: nn.Module) -> None:
         super().__init__()
         self.scale, self.net = scale, net
+
+    @property
+    def n_columns(self) -> int:
+        return self.scale.n_columns
 
     def forward(self, rows: Tensor) -> Tensor:
         logits: Tensor = self.net(self.scale(rows))[1]
@@ -77,7 +85,7 @@ class PictureClassifier(nn.Module):
 class EmbeddedClassifier(nn.Module):
     """Pictures -> features of a frozen backbone -> logits."""
 
-    def __init__(self, colours: Colours, backbone: nn.Module, head: VectorClassifier) -> None:
+    def __init__(self, colours: Colours, backbone: nn.Module, head: nn.Module) -> None:
         super().__init__()
         self.colours, self.backbone, self.head = colours, backbone, head
 

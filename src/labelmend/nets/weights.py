@@ -20,7 +20,7 @@ LAST_LAYERS = ("fc.", "head.")
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a .safetensors file, or of a .pth or .pt file that holds nothing but tensors."""
-    if not path.is_file():
+    if not path.is_file():  # no folder, pipe or device either
         raise ConfigError(f"weights must be a file. Got {path}, which is not one.")
     try:
         if path.suffix == ".safetensors":
@@ -47,7 +47,12 @@ def load_weights(net: nn.Module, weights: dict[str, Tensor], source: str) -> Non
             f"weights must be those of a {type(net).__name__}: {len(own)} tensors named as in its state dict. "
             f"Got {source}, where {wrong[0]} does not fit ({len(wrong)} in all)."
         )
-    net.load_state_dict({**net.state_dict(), **given})
+    try:
+        net.load_state_dict({**net.state_dict(), **given})
+    except (RuntimeError, TypeError, NotImplementedError) as error:  # tensors without values, or quantised ones
+        raise ConfigError(
+            f"weights must be plain numbers. Got {source}, which gave: {str(error).splitlines()[0]}."
+        ) from error
 
 
 def _unreadable(path: Path, why: str) -> ConfigError:

@@ -14,7 +14,7 @@ from labelmend.trust.annotator_record import Annotators, Confusion
 ROWS, MOST_ROWS = 20, 1_000  # annotators that are shown at once, and at all
 CONFUSIONS = 10
 MEANING = (
-    "Right: the share of someone's labels that is estimated to be right, and the range that holds it with 95 % "
+    "Right: the share of someone's labels that is estimated to be right, and the range that holds it with 90 % "
     "probability. Agreement: the share that is what all annotators say together, without a look at the samples."
 )
 HOW = (

@@ -9,6 +9,7 @@
       MapContents     the samples on a plane
       Gallery         samples worth a look, and by what rule they were chosen: `samples.py`
       TrustContents   planted errors, and what the run expects of its own labels: `trust.py`
+      Verdict         are the classes apart: `decision/verdict.py`
       Making          how the result was made: `making.py`
       Annotators      how good everyone is who gave labels: the record of the run itself
 
@@ -19,11 +20,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.decision.verdict import Verdict
 from labelmend.originals import Originals
 from labelmend.records import RoundRecord
 from labelmend.report.classes import ClassNoise, Flow, Pair, class_noise, flow, pairs
@@ -101,6 +103,7 @@ class Contents:
     without: str  # why samples, or some of them, cannot be shown
     trust: TrustContents
     annotators: Annotators | None = None
+    verdict: Verdict | None = None
 
 
 def make_contents(result: Correction, originals: Originals, selftest: SelfTest | None = None) -> Contents:
@@ -126,6 +129,7 @@ def make_contents(result: Correction, originals: Originals, selftest: SelfTest |
         kind=originals.kind,
         without=originals.reason,
         annotators=result.annotators,
+        verdict=result.verdict,
         trust=trust_contents(result, selftest),
     )
 
@@ -133,7 +137,10 @@ def make_contents(result: Correction, originals: Originals, selftest: SelfTest |
 def sentence(result: Correction) -> str:
     """The run in one sentence."""
     summary = result.summary()
-    parts = [f"{summary['corrected']:,} were corrected", f"{summary['review']:,} are doubtful and wait for a look"]
+    parts = [
+        f"{summary['corrected']:,} were corrected",
+        f"{summary['review']:,} are doubtful and wait for a look{_in_review(summary)}",
+    ]
     if decided := result.count("reviewed"):
         parts.append(f"{decided:,} were decided by a person")
     broken = summary["expected_broken"]
@@ -146,26 +153,39 @@ def sentence(result: Correction) -> str:
         )
         if count
     ]
+    if result.verdict is not None and result.verdict.cannot_tell:
+        return (
+            f"How many of {summary['labelled']:,} labels are wrong cannot be told: {', '.join(parts)}, and "
+            f"{summary['kept']:,} were kept.{''.join(more)}"
+        )
     return (
         f"Of {summary['labelled']:,} labels about {summary['estimated_wrong']:,} ({result.noise_rate:.1%}) are "
         f"estimated to be wrong: {', '.join(parts)}, and {summary['kept']:,} were kept.{''.join(more)}"
     )
 
 
+def _in_review(summary: dict[str, Any]) -> str:
+    """What the doubtful ones are labelled now, so that the numbers add up to the labels changed."""
+    changed = summary["changed_for_review"]
+    return f" ({changed:,} of them changed to the best guess)" if changed else ""
+
+
 def numbers(result: Correction) -> tuple[Number, ...]:
     summary = result.summary()
     kinds = {
         "corrected": ("corrected", "another label took its place"),
-        "review": ("for review", "doubtful: the best guess, to look at"),
+        "review": ("for review", "doubtful: look at these first"),
         "kept": ("kept", "the given label stays"),
         "reviewed": ("reviewed", "decided by a person"),
         "filled": ("filled in", "there was no label"),
         UNREADABLE: ("unreadable", "labels left as they were"),
     }
     seldom = ("reviewed", "filled", UNREADABLE)
+    wrong = Number("estimated wrong", summary["estimated_wrong"], f"{result.noise_rate:.1%} of the labels")
+    untold = result.verdict is not None and result.verdict.cannot_tell
     return (
         Number("samples", summary["rows"], f"of {summary['classes']:,} classes"),
-        Number("estimated wrong", summary["estimated_wrong"], f"{result.noise_rate:.1%} of the labels"),
+        *([] if untold else [wrong]),
         *(
             Number(name, result.count(status), about, status)
             for status, (name, about) in kinds.items()

@@ -91,6 +91,8 @@ def scatter(groups: Iterable[tuple[str, Sequence[tuple[float, float]]]], about: 
 def nice_ticks(low: float, high: float, most: int = 4) -> list[float]:
     """Round numbers, 1, 2 or 5 times a power of ten apart, from at most `low` to at least `high`."""
     span = (high - low) or max(abs(high), 1.0)
+    if not np.isfinite(span):  # of a run before those were refused
+        return [0.0, 1.0]
     exponent = np.floor(np.log10(span / most))
     step = next(s for s in (10.0**exponent * m for m in (1, 2, 5, 10, 20)) if span / s <= most)
     first, last = np.floor(low / step + 1e-9), np.ceil((low + span) / step - 1e-9)

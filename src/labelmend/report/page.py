@@ -12,6 +12,7 @@ from labelmend.report.map_section import map_data, map_section
 from labelmend.report.profile_section import profile
 from labelmend.report.round_section import rounds
 from labelmend.report.trust_section import trust_section
+from labelmend.report.verdict_section import verdict_section
 
 FOLDER = "labelmend.report"
 LINKS = {
@@ -32,6 +33,7 @@ def page(contents: Contents) -> str:
     scripts = [asset("theme.js"), asset("map.js", FOLDER)]
     title = f"Labels of {contents.name}" if contents.name else "What became of the labels"
     main = (
+        verdict_section(contents.verdict) or "",
         class_sections.flow(contents),
         profile(contents),
         class_sections.noise(contents),
@@ -58,5 +60,8 @@ def page(contents: Contents) -> str:
 
 def _links(contents: Contents) -> dict[str, str]:
     """The sections that every report has, and those that this one has besides."""
-    own = {"noise": {"annotators": "Annotators"} if contents.annotators is not None else {}}  # after which one
+    own = {
+        "noise": {"annotators": "Annotators"} if contents.annotators is not None else {},
+        "summary": {"verdict": "Classes"} if contents.verdict is not None else {},
+    }  # after which one
     return {id: name for at, title in LINKS.items() for id, name in {at: title, **own.get(at, {})}.items()}

@@ -16,10 +16,10 @@ from labelmend.trust.profile import ClassRate, Estimate, NoiseProfile, PairCount
 from labelmend.trust.profile_words import rate_text, sentences
 
 COVERED = (
-    "Intervals are meant to hold the true figure in 90 of 100 data sets whose errors are scattered. That of the share "
-    "of wrong labels covers what the given labels leave open, the others the number of samples. They do not cover "
-    "errors that sit together or that nothing in the data contradicts. Kinds are found by comparing suspects with "
-    "errors of each kind planted into these data. No true label was known."
+    "Intervals are meant to hold the true figure in 90 of 100 data sets. That of the share of wrong labels covers "
+    "scattered errors, whatever of them cannot be told from classes that overlap. It does not cover errors that sit "
+    "together, unless the classes are apart, nor errors that nothing in the data contradicts. Kinds are found by "
+    "comparing suspects with errors of each kind planted into these data. No true label was known."
 )
 KIND_MEANINGS = {
     "random": "anywhere, to any class",
@@ -28,7 +28,7 @@ KIND_MEANINGS = {
 }
 REASON_MEANINGS = {
     "fits another class": "the given label is held wrong",
-    "fits two classes": "graphs and net divide it between the given label and another: ambiguous, or both are true",
+    "fits two classes": "the evidence divides it between the given label and another: ambiguous, or both are true",
     "fits no class": "an outlier: it was not relabelled; look for damaged data and missing classes",
 }
 
@@ -37,12 +37,13 @@ def profile(contents: Contents) -> Html:
     found = contents.profile
     if found is None:
         return section("profile", "What the noise is", "", element("p", "This run has no noise profile."))
-    lead = f"About {rate_text(found.rate)} are estimated to be wrong." if not found.clean else ""
+    untold = contents.verdict is not None and contents.verdict.cannot_tell
+    lead = "" if untold else f"About {rate_text(found.rate)} are estimated to be wrong."
     return section(
         "profile",
         "What the noise is",
         lead,
-        element("p", " ".join(sentences(found))),
+        element("p", " ".join(sentences(found, contents.verdict))),
         _kinds(found),
         _reasons(contents.reasons),
         details("Wrong labels of each class, with intervals", _class_table(found.classes)) if found.classes else None,

@@ -29,12 +29,10 @@ def _sentence(result: Correction) -> str:
     left = result.review_gain()[0].left
     changed = int(result.changed.sum())
     parts = [f"By its own confidence the run expects about {left:,.0f} wrong labels to be left."]
-    if changed == 0:
+    if changed == 0 and not (result.verdict is not None and (result.verdict.cannot_tell or result.verdict.waiting)):
         parts.append(f"No label was changed: {NOTHING_TO_GAIN}.")
     if result.expected_broken is not None:
         parts.append(f"Of {changed:,} changed labels about {result.expected_broken:,.0f} were right before.")
     if result.temperature is None:
         parts.append("Without planted errors (--audit) that confidence is not calibrated, and rather too high.")
-    if result.verdict is not None:
-        parts.append(f"Classes: {result.verdict.reason}")
     return " ".join(parts)

@@ -44,7 +44,7 @@ def _gain(points: Sequence[ExpectedErrors]) -> Html:
 def _audit(audit: Audit) -> Html:
     line = (
         f"{audit.planted:,} labels were made wrong before the run, the way labels of these data seem to be wrong, and "
-        "put back at its end. Intervals of 95 %: Wilson's, and for good labels broken what follows from found."
+        "put back at its end. Intervals of 90 %: Wilson's, and for good labels broken what follows from found."
     )
     rows = [
         ("found: got another label", _share(audit.found)),
@@ -86,7 +86,7 @@ def _selftest(test: SelfTest) -> Html:
     interval = "Wilson's" if test.repeats == 1 else "Student's over repetitions"
     line = (
         f"Errors planted in {test.share:.0%} of the labels, among {test.looks_clean:,} samples that look clean to a "
-        f"plain run; {test.repeats} repetition{'' if test.repeats == 1 else 's'}. Intervals are of 95 %, {interval}. "
+        f"plain run; {test.repeats} repetition{'' if test.repeats == 1 else 's'}. Intervals are of 90 %, {interval}. "
         "What looks clean is judged by labelmend, which is kind to it in the last column."
     )
     body = [

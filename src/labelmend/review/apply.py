@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import RunFolderError
-from labelmend.in_place import flush, flush_names
+from labelmend.in_place import clear_leftovers, flush, flush_names
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log
 from labelmend.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed
 from labelmend.reviewed import FILE as REVIEWED_FILE
-from labelmend.run_folder import LABELS, LABELS_PARQUET, SUMMARY, as_text, read_run, write_labels
+from labelmend.run_folder import LABELS, LABELS_PARQUET, SUMMARY, as_text, read_run, reading, write_labels, write_table
+from labelmend.terminal import printable
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Merge:
     unsure: int
     skipped: int
     changes: list[Change]
+    table_is_missing: bool = False  # labels.csv was moved away; it is written anew
 
 
 def apply(run: str | Path, dry_run: bool = False) -> Merge:
@@ -58,9 +60,13 @@ def apply(run: str | Path, dry_run: bool = False) -> Merge:
         standing.last,
     )
     merged = with_reviewed(result, reviewed)
-    merge = _describe(result, with_reviewed(result, read_reviewed(folder)), merged, standing)
+    with reading(folder):
+        before = with_reviewed(result, read_reviewed(folder, len(result), len(result.classes)))
+    merge = _describe(result, before, merged, standing, not (folder / LABELS).exists())
     if not dry_run and (merge.decided or merge.unsure or (folder / REVIEWED_FILE).exists()):
-        _write(folder, merged, reviewed)
+        _write(folder, result, merged, reviewed)
+    elif not dry_run and merge.table_is_missing:
+        _write(folder, result, result, None)
     return merge
 
 
@@ -73,7 +79,9 @@ def read_decisions(run: str | Path, until: int | None = None) -> tuple[NDArray[A
     return result.ids[decided], result.classes[standing.code[decided]]
 
 
-def _describe(result: Correction, before: Correction, merged: Correction, standing: Standing) -> Merge:
+def _describe(
+    result: Correction, before: Correction, merged: Correction, standing: Standing, table_is_missing: bool
+) -> Merge:
     changed = np.flatnonzero(before.corrected_codes != merged.corrected_codes)
     names = [as_text(value) for value in result.classes]
     changes = [
@@ -82,16 +90,19 @@ def _describe(result: Correction, before: Correction, merged: Correction, standi
     ]
     counts = np.bincount(standing.state, minlength=4).tolist()
     differs = int((merged.corrected_codes != result.corrected_codes).sum())
-    return Merge(counts[DECIDED], differs, counts[CANNOT_TELL], counts[SKIPPED], changes)
+    return Merge(counts[DECIDED], differs, counts[CANNOT_TELL], counts[SKIPPED], changes, table_is_missing)
 
 
-def _write(folder: Path, merged: Correction, reviewed: Reviewed) -> None:
+def _write(folder: Path, result: Correction, merged: Correction, reviewed: Reviewed | None) -> None:
+    """`result` is what the run itself said; reviewed is None where nothing was decided."""
     partial = folder / f".apply.{secrets.token_hex(4)}.partial"
+    clear_leftovers(folder, ".apply.*.partial")
     try:
         partial.mkdir()
-        if not (folder / BEFORE_REVIEW).exists():
-            shutil.copyfile(folder / LABELS, partial / BEFORE_REVIEW)
-        write_reviewed(reviewed, partial)
+        if reviewed is not None:
+            if not (folder / BEFORE_REVIEW).exists():
+                write_table(result, partial / BEFORE_REVIEW)
+            write_reviewed(reviewed, partial)
         write_labels(merged, partial)
         flush(partial)
         for name in (BEFORE_REVIEW, REVIEWED_FILE, LABELS, LABELS_PARQUET, SUMMARY):
@@ -109,6 +120,8 @@ def _write(folder: Path, merged: Correction, reviewed: Reviewed) -> None:
 def merge_lines(merge: Merge, folder: Path, dry_run: bool, shown: int = 20) -> list[str]:
     """What was or would be done, in plain words."""
     name = shlex.quote(str(folder))
+    if merge.table_is_missing and not (merge.decided or merge.unsure or dry_run):
+        return [f"nothing is decided in {folder}; {folder / LABELS} was missing and is there again"]
     if not (merge.decided or merge.unsure or merge.skipped or merge.changes):
         return [f"nothing is decided in {folder}, nothing was changed; decide with: labelmend review {name}"]
     lines = [
@@ -118,7 +131,7 @@ def merge_lines(merge: Merge, folder: Path, dry_run: bool, shown: int = 20) -> l
         f"{'would change' if dry_run else 'changed'} in {folder / LABELS}",
     ]
     if dry_run:
-        lines += [f"  {change.id}: {change.old} -> {change.new}" for change in merge.changes[:shown]]
+        lines += [printable(f"  {change.id}: {change.old} -> {change.new}") for change in merge.changes[:shown]]
         lines += [f"  and {len(merge.changes) - shown:,} more"] if len(merge.changes) > shown else []
         return [*lines, "dry run: nothing was written"]
     return [*lines, f"the report does not know of it yet; write it anew with: labelmend report {name}"]

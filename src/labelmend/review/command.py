@@ -6,13 +6,15 @@ import shlex
 import signal
 import threading
 import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 from labelmend.data.picture_pixels import quiet
-from labelmend.errors import ConfigError
+from labelmend.errors import ConfigError, RunFolderError
 from labelmend.review.desk import Desk
 from labelmend.review.guard import LOOPBACK
+from labelmend.review.link_file import link_file
 from labelmend.review.queue import Filter
 from labelmend.review.server import ReviewServer
 
@@ -33,13 +35,15 @@ def review_command(
     except BaseException:
         desk.close()
         raise
-    with server:
+    with server, ExitStack() as opened:
         print("\n".join(greeting(desk, server.link, host)), flush=True)
         if open_browser:
-            threading.Thread(target=webbrowser.open, args=(server.link,), daemon=True).start()
+            page = opened.enter_context(link_file(server.link))
+            threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
         serve(server)
+    last_words = farewell(desk)
     desk.close()
-    print(farewell(desk), flush=True)
+    print(last_words, flush=True)
 
 
 def listen(desk: Desk, host: str, port: int) -> ReviewServer:
@@ -80,6 +84,10 @@ def greeting(desk: Desk, link: str, host: str) -> list[str]:
 
 def farewell(desk: Desk) -> str:
     """What to do next."""
+    try:
+        desk.decisions.check_in_place()
+    except RunFolderError as error:
+        return f"\n{error}"
     progress = desk.queue.progress(Filter())
     done = progress.decided + progress.unsure
     said = f"\n{done:,} decided, {progress.open + progress.skipped:,} to go."

@@ -1,5 +1,8 @@
 """What a person decided, on disk before anyone is told: RUN/review.sqlite, a log that only grows.
 
+Every line is also in the file itself, not only in SQLite's -wal beside it: a copy of the one file holds the review. A
+file that was taken away or replaced while it was open gets no more lines, and whoever decides is told so.
+
 A decision is a line, and so is taking one back; nothing is ever changed or removed, so undo, two tabs, two servers and
 a kill at any moment are all the same case: read the lines in order. The last line about a sample that was not taken
 back is what stands.
@@ -28,7 +31,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.data.json_file import checked_fields, parse_json
+from labelmend.data.regular_file import regular_file
 from labelmend.errors import RunFolderError
+from labelmend.in_place import flush_names
 from labelmend.result import Correction, plain_value
 from labelmend.run_folder import as_text
 
@@ -165,7 +171,17 @@ class Decisions:
         self._lock = threading.RLock()
         self._base = _connect(path)
         _create(self._base, path, subject)
+        self._files = {place: _identity(place) for place in (path, _ahead(path))}
         self.refresh()
+
+    def check_in_place(self) -> None:
+        """An error where the files are not those that were opened: what is written to those is lost."""
+        if any(_identity(place) != known for place, known in self._files.items()):
+            raise RunFolderError(
+                f"decisions must be kept in {self.path}. The file was taken away or replaced after this review was "
+                "opened, so nothing can be decided here; end this review and start it again, with the file put back "
+                "if it is still somewhere."
+            )
 
     def close(self) -> None:
         with self._lock:
@@ -174,7 +190,8 @@ class Decisions:
     def refresh(self) -> None:
         """Read what other processes have written."""
         with self._lock:
-            for line in _lines(self._base, self.standing.last):
+            self.check_in_place()
+            for line in _lines(self._base, self.standing.last, self.path, self.subject):
                 self.standing.add(line)
 
     def decide(self, choices: Sequence[Choice], tab: str, request: str) -> Outcome:
@@ -238,7 +255,7 @@ class Decisions:
                 except BaseException:
                     self._base.execute("ROLLBACK")
                     raise
-                self.refresh()
+                self.refresh()  # which looks for the file again: only what is in it is told as made
             except sqlite3.Error as error:
                 raise _unwritable(self.path, error) from error
 
@@ -248,10 +265,10 @@ def read_log(path: Path, subject: Subject, until: int | None = None) -> Standing
     standing = Standing(len(subject.ids))
     if not path.exists():
         return standing
-    base = _connect_to_read(path)
+    base = _connect_to_read(regular_file(path))
     try:
         _check(base, path, subject)
-        for line in _lines(base, 0):
+        for line in _lines(base, 0, path, subject):
             if until is None or line.number <= until:
                 standing.add(line)
     except sqlite3.Error as error:
@@ -266,6 +283,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         base = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = FULL")
+        base.execute("PRAGMA wal_autocheckpoint = 1")  # every step goes on from the -wal into the file at once
     except sqlite3.Error as error:
         raise _unwritable(path, error) from error
     return base
@@ -275,8 +293,21 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     """Also where nothing can be written: without a -wal file nobody writes, and SQLite need not ask for locks."""
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         return _connect(path)
-    closed = not path.with_name(f"{path.name}-wal").exists()
+    closed = not _ahead(path).exists()
     return sqlite3.connect(f"{path.absolute().as_uri()}?{'immutable=1' if closed else 'mode=ro'}", uri=True)
+
+
+def _ahead(path: Path) -> Path:
+    """Where SQLite writes first."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _create(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
@@ -286,6 +317,7 @@ def _create(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
         about = [(name, json.dumps(value)) for name, value in {**facts, "classes": subject.classes}.items()]
         base.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", about)
         _check(base, path, subject)
+        flush_names(path.parent)  # or a power cut could lose the name of a file that is there
     except sqlite3.Error as error:
         base.close()
         raise _unwritable(path, error) from error
@@ -295,7 +327,7 @@ def _create(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
 
 
 def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
-    about = {name: json.loads(value) for name, value in base.execute("SELECT name, value FROM about")}
+    about = {name: _plain(value, path) for name, value in base.execute("SELECT name, value FROM about")}
     if about.get("format_version") != FORMAT_VERSION:
         raise RunFolderError(
             f"the log of decisions must be of version {FORMAT_VERSION}. {path} is of version "
@@ -309,9 +341,33 @@ def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
         )
 
 
-def _lines(base: sqlite3.Connection, after: int) -> Iterator[Line]:
+def _plain(value: Any, path: Path) -> Any:
+    try:
+        return parse_json(value)
+    except (ValueError, TypeError) as error:
+        raise RunFolderError(f"the log of decisions must be whole. {path} is not: {error}.") from error
+
+
+def _lines(base: sqlite3.Connection, after: int, path: Path, subject: Subject) -> Iterator[Line]:
+    """Every line is about a sample and a class of the run, whoever wrote it."""
     query = f"SELECT {COLUMNS} FROM log WHERE number > ? ORDER BY number"
-    return (Line(*row) for row in base.execute(query, (after,)).fetchall())
+    for row in base.execute(query, (after,)).fetchall():
+        line = Line(*row)
+        try:
+            checked_fields(line)
+            known = 0 <= line.sample < len(subject.ids) and line.kind in (*STANDING, UNDO)
+            if not known or (line.kind == LABEL and not 0 <= _code(line) < len(subject.classes)):
+                raise ValueError(f"sample {line.sample}, {line.kind} {line.code} is none of the run")
+        except ValueError as error:
+            raise RunFolderError(
+                f"the log of decisions must be about its run. Line {line.number} of {path} is not: {error}; restore "
+                "the file from a copy."
+            ) from error
+        yield line
+
+
+def _code(line: Line) -> int:
+    return -1 if line.code is None else line.code
 
 
 def _unwritable(path: Path, error: sqlite3.Error) -> RunFolderError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from labelmend.review.guard import Refused
 from labelmend.review.queue import STATES, STATUSES, Filter, Queue
 from labelmend.review.thumbnails import FOLDER, Thumbnails
 from labelmend.run_folder import as_text, read_run
+from labelmend.run_hold import Hold
 
 Answer = dict[str, Any]
 AT_MOST = 200  # samples in one answer or one batch
@@ -45,9 +47,13 @@ class Numbered:
 class Desk:
     def __init__(self, run: Path, data: Path | None = None, follow_links: bool = False) -> None:
         self.run = run
-        self.result = read_run(run)
-        self.decisions = Decisions(run / FILE, Subject.of(self.result))
-        self.originals: Originals = open_originals(run, self.result, data)
+        with ExitStack() as opening:
+            self.result = read_run(run)
+            self._hold = Hold(run)
+            opening.callback(self._hold.release)
+            self.decisions = Decisions(run / FILE, Subject.of(self.result))
+            opening.pop_all()
+        self.originals: Originals = open_originals(run, self.result, data, follow_links)
         self.queue = Queue(self.result, self.decisions.standing)
         self.witness = Witness(self.result, self.decisions.standing)
         self.thumbnails = Thumbnails(self.originals, run / FOLDER, roots_of(run, self.result, data), follow_links)
@@ -56,6 +62,7 @@ class Desk:
 
     def close(self) -> None:
         self.decisions.close()
+        self._hold.release()
 
     def about(self) -> Answer:
         """What the page needs to know once."""
@@ -69,7 +76,18 @@ class Desk:
             "reason": self.originals.reason,
             "noise_rate": self.result.noise_rate,
             "review_below": self.result.config.review_below,
+            "note": self._note(),
         }
+
+    def _note(self) -> str:
+        """What a person should know before the first sample: that the run could not tell, or left labels alone."""
+        verdict, alone = self.result.verdict, self.result.left_alone
+        if verdict is None or not (verdict.cannot_tell or verdict.waiting):
+            return ""
+        count = 0 if alone is None else int((alone & (self.result.status == "review")).sum())
+        said = verdict.waiting and not verdict.cannot_tell
+        first = f" First in line: {count:,} labels that pool or ensemble would change." if count and not said else ""
+        return f"Classes: {verdict.reason}{first}"
 
     def upcoming(self, query: Mapping[str, str]) -> Answer:
         asked = self._asked(query)

@@ -18,8 +18,8 @@ from labelmend.run_folder import as_text
 from labelmend.trust.reasons import NONE, TWO
 
 SHOWN_VOTES = 6  # classes with the largest shares
-OUTLIER = "It fits no class: net and graphs hardly know it. Its label was left as given, whatever they guess."
-AMBIGUOUS = "It fits two classes: graphs and net are divided between them."
+OUTLIER = "It fits no class: no other sample is much like it. Its label was left as given, whatever the guess."
+AMBIGUOUS = "It fits two classes: the evidence is divided between them."
 SPLIT_VOTE = 0.6  # a winner with less than this share did not win clearly
 
 
@@ -117,6 +117,8 @@ class Witness:
 
     def _reasons(self, sample: int, votes: list[Share], neighbors: list[Neighbor]) -> Iterator[str]:
         yield self._why(sample)
+        if (odd := self._against(sample, votes, neighbors)) is not None:
+            yield odd
         if (reason := self._reason(sample)) is not None:
             yield reason
         if len(votes) > 1 and votes[0].share < SPLIT_VOTE:
@@ -151,10 +153,38 @@ class Witness:
         if self._sizes[code] < result.config.min_class_size:
             count = int(self._sizes[code])
             return f"Only {count} sample{'s have' if count > 1 else ' has'} this label: too few to judge, left alone."
+        if result.left_alone is not None and result.left_alone[sample]:
+            return self._left_alone(sample)
         bar = _percent(result.config.review_below or 0.0)
         if code == int(result.corrected_codes[sample]):
             return f"The given label is the best guess, but only at {sure}; below {bar} a person should look."
         return f"The given label is probably wrong, but {label} has only {sure}; below {bar} a person should look."
+
+    def _left_alone(self, sample: int) -> str:
+        """The label stays although something speaks against it: no figure, because none is to be relied on."""
+        other = self._code.get(_plain(self.result.runner_up[sample]))
+        better = f"; {self.names[other]} may be right" if other is not None else ""
+        return f"The given label was left alone for want of evidence{better}. {self._where_that_leaves_us()}"
+
+    def _where_that_leaves_us(self) -> str:
+        verdict = self.result.verdict
+        if verdict is not None and verdict.cannot_tell:
+            return "These data hardly tell the classes apart, so a person has to."
+        return "Near a border a good label looks like an error, so a person should look."
+
+    def _against(self, sample: int, votes: list[Share], neighbors: list[Neighbor]) -> str | None:
+        """Where votes or neighbours, which are shown, name another class than the label: why that did not decide."""
+        label = int(self.result.corrected_codes[sample])
+        if str(self.result.status[sample]) not in ("kept", "corrected") or self.result.verdict is None:
+            return None
+        near = Counter(neighbor.label for neighbor in neighbors).most_common(1)
+        against = [what for what, named in _named(votes, near).items() if named != label]
+        if not against:
+            return None
+        return (
+            f"Its {' and '.join(against)} say otherwise, but did not decide: models that had not seen this label, and "
+            "were asked about it, support it."
+        )
 
     def _reason(self, sample: int) -> str | None:
         """What the run found besides: that the sample is ambiguous."""
@@ -165,6 +195,12 @@ class Witness:
         counts = Counter(neighbor.label for neighbor in neighbors).most_common(2)
         parts = [f"{count} {'are' if count > 1 else 'is'} {self.names[label]}" for label, count in counts]
         return f"Of its {len(neighbors)} nearest samples {' and '.join(parts)}."
+
+
+def _named(votes: list[Share], near: list[tuple[int, int]]) -> dict[str, int]:
+    """What is shown beside a label, and the class that each names."""
+    found = {"votes": votes[0].label} if votes else {}
+    return {**found, "nearest samples": near[0][0]} if near else found
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """Which sample a person should see next, and what is left to gain.
 
 The benefit of looking at a sample is the probability that its label is wrong: 1 - confidence, the wrong labels one
-look is expected to put right. The queue goes from the largest benefit to the smallest. What is left to gain is the sum
+look is expected to put right. The queue goes from the largest benefit to the smallest; before all others come labels
+that were left alone for want of evidence, about which that probability says least. What is left to gain is the sum
 over the samples still open, times how the person's answers so far compare with what was expected of them.
 
 Knows arrays and what stands of the decisions; does not know files, pictures or HTTP.
@@ -68,7 +69,8 @@ class Queue:
         self.confidence, self.certainty = result.confidence, result.certainty
         self.standing = standing
         self.benefit = np.where(self.status == UNREADABLE, 0.0, 1.0 - self.confidence.astype(np.float64))
-        order = np.argsort(-self.benefit, kind="stable")
+        alone = result.left_alone if result.left_alone is not None else np.zeros(len(self.benefit), dtype=bool)
+        order = np.lexsort((-self.benefit, ~(alone & (self.status == "review"))))
         self.rank = np.empty(len(order), dtype=np.int64)
         self.rank[order] = np.arange(len(order))
         self._members: OrderedDict[Filter, NDArray[np.int64]] = OrderedDict()

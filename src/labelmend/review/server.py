@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from labelmend import __version__
+from labelmend.errors import RunFolderError
 from labelmend.page.html import escape, media_type
 from labelmend.review.desk import Answer, Desk
 from labelmend.review.guard import HEADERS, MAX_ADDRESS, Guard, Refused, body_length, by_name, read_json
@@ -40,6 +41,7 @@ class ReviewServer(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
         self.desk, self.guard, self.assets = desk, Guard(host), read_assets()
+        self.page = self.assets.pop("/assets/index.html")  # at / alone, where the link is exchanged
         self.reads: dict[str, Callable[[Query], Answer]] = {
             "/api/run": lambda _: desk.about(),
             "/api/queue": desk.upcoming,
@@ -87,6 +89,8 @@ class Handler(BaseHTTPRequestHandler):
             method(address.path, dict(parse_qsl(address.query, max_num_fields=30)))
         except Refused as refused:
             self._refuse(refused)
+        except RunFolderError as error:  # what cannot be written is told to the person who decided, in words
+            self._refuse(Refused(409, str(error).removesuffix(".")))
         except ValueError:
             self._refuse(Refused(400, "the address cannot be read"))
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
@@ -122,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
             if "token" not in query:
                 raise Refused(403, "open the link that labelmend review printed")
             cookie = {"Set-Cookie": guard.exchange(query["token"])}
-        self._send(200, self.server.assets["/assets/index.html"], HTML, cookie)
+        self._send(200, self.server.page, HTML, cookie)
 
     def _picture(self, path: str) -> None:
         size, _, name = path.removeprefix("/picture/").partition("/")

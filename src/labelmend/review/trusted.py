@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.labels import objects
+from labelmend.data.labels import exact_numbers, objects
 from labelmend.errors import DataError
 from labelmend.review.decisions import DECIDED, FILE, Subject, read_log
 from labelmend.run_folder import as_text, read_run
@@ -79,7 +79,10 @@ def merge_decided(
 
 def _of_kind(labels: Any, values: NDArray[Any]) -> NDArray[Any]:
     """Numbers and texts as an array of their own kind, where they came as one."""
-    return np.array(values.tolist()) if getattr(labels, "dtype", np.dtype(object)).kind in "iubU" else values
+    kind = getattr(labels, "dtype", np.dtype(object)).kind
+    if kind in "iub" and all(type(value) is int for value in values):
+        return exact_numbers(values.tolist())
+    return np.array(values.tolist()) if kind in "iubU" else values
 
 
 def _compare(decided: Decided, values: NDArray[Any], found: list[tuple[int, int]]) -> list[str]:

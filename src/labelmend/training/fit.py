@@ -95,18 +95,49 @@ def train_branches_pass(
 
     The loss sees the concatenation, so pairs reach across branches; a shorter subset starts again. No subset is empty.
     """
-    for net in nets:
-        net.train()
     share = max(2, batch_size // len(nets))
     n_steps = max(-(-len(subset) // share) for subset in subsets)
+    return _equal_shares(nets, step, samples, subsets, share, n_steps, generator, ("weak",))
+
+
+def train_groups_pass(
+    net: nn.Module,
+    step: Stepper,
+    samples: Samples,
+    groups: Sequence[Tensor],
+    batch_size: int,
+    generator: torch.Generator,
+    views: Sequence[Augment] = ("weak",),
+) -> Tensor:
+    """One pass over the first group; every step takes an equal share of every group through the net.
+
+    The other groups are seen in part, or again. No group is empty.
+    """
+    share = max(1, batch_size // len(groups))
+    return _equal_shares([net], step, samples, groups, share, max(1, len(groups[0]) // share), generator, views)
+
+
+def _equal_shares(
+    nets: Sequence[nn.Module],
+    step: Stepper,
+    samples: Samples,
+    subsets: Sequence[Tensor],
+    share: int,
+    n_steps: int,
+    generator: torch.Generator,
+    views: Sequence[Augment],
+) -> Tensor:
+    """Steps that all have the same number of every subset, so that one that was recorded serves all passes."""
+    for net in nets:
+        net.train()
     orders = [_cycled(subset, n_steps * share, generator).view(n_steps, share) for subset in subsets]
     plan = torch.cat(orders, dim=1)  # one row a step
     step.begin_pass()
     with threads_for(nets, share):
         for steps in plan.split(max(1, at_once(samples, BLOCK) // plan.shape[1])):
-            seen = samples.batch(steps.flatten(), "weak", generator).split(plan.shape[1])
-            for batch, x in zip(steps, seen, strict=True):
-                step(batch, x)
+            seen = [samples.batch(steps.flatten(), view, generator).split(plan.shape[1]) for view in views]
+            for batch, *parts in zip(steps, *seen, strict=True):
+                step(batch, *parts)
     return step.mean_loss()
 
 

@@ -1,4 +1,4 @@
-"""Names of the branch losses, apart from the losses so that the command line need not load torch.
+"""Names of the losses, apart from the losses so that the command line need not load torch.
 
 Each smoothness name stands for (space the distance is taken in, distance, weighted by certainty).
 """
@@ -10,4 +10,5 @@ SMOOTHNESS = {
     "smoothness-kl": ("softmax", "kl", True),
     "smoothness-js": ("softmax", "js", True),
 }
-BRANCH_LOSSES = (*SMOOTHNESS, "cross-entropy", "cross-entropy-mae")
+BRANCH_LOSSES = (*SMOOTHNESS, "cross-entropy", "cross-entropy-mae", "split")
+CORRECTED_LOSSES = ("all", "split", "semi-supervised")

@@ -6,6 +6,8 @@ Every loss is a mean over its batch or its pairs, so the learning rate does not 
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -76,6 +78,8 @@ def branch_loss(
         return weighted_cross_entropy(logits, labels, weights)
     if name == "cross-entropy-mae":
         return cross_entropy_and_mae(logits, labels, kept, weights, ce_factor, mae_factor)
+    if name == "split":
+        return split_mae(logits, F.one_hot(labels, logits.shape[1]).to(logits.dtype), kept, ce_factor, mae_factor)
     space, distance, weighted = SMOOTHNESS[name]
     points = logits.softmax(dim=1) if space == "softmax" else features
     return graph_smoothness(points, labels, weights if weighted else torch.ones_like(weights), scale, distance)
@@ -86,6 +90,46 @@ def soft_label_loss(logits: Tensor, targets: Tensor, ce_factor: float, mse_facto
     ce = F.cross_entropy(logits, targets)
     mse = F.mse_loss(logits.softmax(dim=1), targets)
     return ce_factor * ce + mse_factor * mse
+
+
+def split_mae(logits: Tensor, goal: Tensor, kept: Tensor, ce_factor: float, mae_factor: float | Tensor) -> Tensor:
+    """The ablation's loss by groups: cross entropy of the kept samples + factor * (1 - <goal, p>) of the changed ones.
+
+    Each group has a mean of its own and omega has no part in it: what is kept is nearly all right, and a kept sample
+    that is hard has a low omega.
+    """
+    distance = 1 - (goal * logits.softmax(dim=1)).sum(dim=1)
+    return _split(logits, goal, kept, distance, ce_factor, mae_factor)
+
+
+def split_mse(logits: Tensor, goal: Tensor, kept: Tensor, ce_factor: float, mse_factor: float | Tensor) -> Tensor:
+    """The same with the squared error of the changed samples, a mean over classes, in the place of 1 - <goal, p>."""
+    distance = (logits.softmax(dim=1) - goal).square().mean(dim=1)
+    return _split(logits, goal, kept, distance, ce_factor, mse_factor)
+
+
+def _split(
+    logits: Tensor, goal: Tensor, kept: Tensor, distance: Tensor, ce_factor: float, changed_factor: float | Tensor
+) -> Tensor:
+    ce = F.cross_entropy(logits, goal, reduction="none")
+    return ce_factor * _mean_over(kept, ce) + changed_factor * _mean_over(~kept, distance)
+
+
+def _mean_over(members: Tensor, values: Tensor) -> Tensor:
+    """0 where there are none; to ask would be to wait for the GPU."""
+    return (values * members).sum() / members.sum().clamp(min=1)
+
+
+def class_imbalance(logits: Tensor) -> Tensor:
+    """Divergence of the batch's mean answer from one that has all classes alike: sum 1/C log((1/C) / mean p)."""
+    mean = logits.softmax(dim=1).mean(dim=0)
+    return -math.log(len(mean)) - mean.clamp(min=1e-12).log().mean()
+
+
+def confidence(logits: Tensor) -> Tensor:
+    """Mean of sum p log p: 0 where the net is sure of every sample, -log C where it is of none."""
+    logs = logits.log_softmax(dim=1)
+    return (logs.exp() * logs).sum(dim=1).mean()
 
 
 def mix(values: Tensor, share: Tensor) -> Tensor:

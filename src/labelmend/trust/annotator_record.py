@@ -14,7 +14,7 @@ from scipy.special import betaincinv
 
 from labelmend.data.annotations import Annotations
 
-COVERED = 0.95
+COVERED = 0.90
 FloatArray = NDArray[np.float64]
 
 
@@ -37,7 +37,7 @@ class Annotators:
     n_labels: NDArray[np.int64]
     accuracy: FloatArray  # estimated share of right labels, held by the common one where there are few labels
     low: FloatArray  # from here ...
-    high: FloatArray  # ... to here with 95 % probability
+    high: FloatArray  # ... to here with 90 % probability
     agreement: FloatArray  # share of the labels that are the consensus; NaN: of none
     confusion: FloatArray  # (annotators, C, C) P(said | true), in the order of the classes
     expected: FloatArray  # (annotators, C) how many of their samples belong to each class

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a whole, with its 95 % interval; all None where the whole is empty."""
+    """A part of a whole, with its 90 % interval; all None where the whole is empty."""
 
     value: float | None
     low: float | None

@@ -1,4 +1,4 @@
-"""How far a figure can be trusted: 95 % intervals. Wilson's for a share of counted cases, Student's over repetitions.
+"""How far a figure can be trusted: 90 % intervals. Wilson's for a share of counted cases, Student's over repetitions.
 
 Knows numbers; does not know what was counted.
 """
@@ -12,7 +12,7 @@ from scipy.special import ndtri, stdtrit  # scipy.stats says the same and takes 
 
 from labelmend.trust.audit_record import Share
 
-LEVEL = 0.95
+LEVEL = 0.90
 
 
 def wilson(part: int, whole: int, level: float = LEVEL) -> Share:

@@ -5,7 +5,8 @@ Knows a profile; does not know where the words are shown.
 
 from __future__ import annotations
 
-from labelmend.trust.profile import Estimate, NoiseProfile
+from labelmend.decision.verdict import APART, Verdict
+from labelmend.trust.profile import CLEAN, Estimate, NoiseProfile
 
 MEANINGS = {
     "random": (
@@ -22,7 +23,9 @@ MEANINGS = {
         "Look for a common cause, such as one batch, one source or one annotator, and check it as a whole.",
     ),
 }
-NO_ERRORS = "Nothing speaks for more than a few wrong labels."
+NO_ERRORS = "No evidence of more than a few wrong labels."
+NONE_SCATTERED = "No sign of scattered errors; errors that sit together could not be seen here."
+UNTOLD = "How many labels are wrong cannot be told from these data."
 TOO_FEW = "Too few labels are held wrong to say what kind of errors they are."
 SMALL = 0.005  # shares that are not worth a word
 
@@ -41,10 +44,14 @@ def kinds_text(profile: NoiseProfile) -> str:
     return ", ".join([f"{word}{first} {share:.0%}", *(f"{name} {share:.0%}" for name, share in rest)])
 
 
-def sentences(profile: NoiseProfile) -> list[str]:
-    """What it means and what to do, one thought each."""
-    if profile.clean:
-        return [NO_ERRORS]
+def sentences(profile: NoiseProfile, verdict: Verdict | None = None) -> list[str]:
+    """What it means and what to do, one thought each; no all-clear that the interval does not give."""
+    if verdict is not None and verdict.cannot_tell:
+        return [UNTOLD]
+    if profile.rate.high < CLEAN:
+        return [NO_ERRORS if verdict is None or verdict.classes == APART else NONE_SCATTERED]
+    if profile.suspects == 0:
+        return [f"No single label stands out as wrong, but up to {profile.rate.high:.0%} of them may be."]
     if profile.kinds is None or profile.kind is None:
         return [TOO_FEW]
     meaning, advice = MEANINGS[profile.kind]

@@ -62,7 +62,7 @@ class MethodScore:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """Intervals are of 95 %: Student's over repetitions; Wilson's where there is only one."""
+    """Intervals are of 90 %: Student's over repetitions; Wilson's where there is only one."""
 
     rows: int
     looks_clean: int
@@ -78,7 +78,7 @@ class SelfTest:
         named = ("rows", "looks_clean", "share", "repeats")
         return {
             **{name: getattr(self, name) for name in named},
-            "interval": "95 %, Wilson" if self.repeats == 1 else "95 %, Student's t over repetitions",
+            "interval": "90 %, Wilson" if self.repeats == 1 else "90 %, Student's t over repetitions",
             "scores": [asdict(score) for score in self.scores],
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),

@@ -50,7 +50,7 @@ def selftest_lines(test: SelfTest, out: Path | None = None) -> list[str]:
     lines = [
         f"{test.rows:,} rows, {test.looks_clean:,} look clean, errors planted in {test.share:.1%} of the labels; "
         f"{seconds_in_words(test.seconds)}",
-        f"95 % intervals: {interval}",
+        f"90 % intervals: {interval}",
         "",
         f"{'':<{width}}  {'found':<23}  {'mended':<23}  good labels broken",
     ]

@@ -46,7 +46,10 @@ def settings(name: str, row: str, column: str, options: Options) -> dict[str, An
     preset = "plus" if row == PLUS else "paper"
     changes = batch_changes(options.batch_size, preset, 100 if name == "cifar100" else 10)
     if preset == "paper":
-        changes |= {"warmup_passes": WARM_UP[name], **ablation_changes(row, FACTORS[name][column])}
+        changes |= {"warmup_passes": WARM_UP[name]}
+        changes |= ablation_changes(row, FACTORS[name][column], options.readings, options.batch_size)
+        if "asymmetric" in column and changes.get("corrected_loss") == "semi-supervised":
+            changes |= {"warmup_penalty": 1.0}  # DivideMix's, for noise of which a net is sure too soon
     return {"common": {"batch_size": options.batch_size}, "preset": preset, "changes": changes}
 
 
@@ -56,7 +59,7 @@ def play(cell: Cell, options: Options, say: Say) -> Measured:
     changes = {**cell.settings["changes"], "n_rounds": cell.epochs}
     label_set = COLUMNS[cell.data][cell.column]
     task, truth = picture_task(path, label_set, None, cell.seed, cell.settings["preset"], changes, options)
-    found = train_plainly(task, truth, say) if cell.row in PLAIN else mend(task, truth, say)
+    found = train_plainly(task, truth, say) if cell.row in PLAIN else mend(task, truth, say, keeping=options.keeping)
     return Measured(found.figures, found.curves)
 
 
@@ -64,8 +67,8 @@ def show(name: str, results: Sequence[Result], images: Path) -> str:
     legend = (
         "Test accuracy, mean of the last ten epochs / best epoch, %. The paper has 200 epochs. Ours begins with "
         f"{WARM_UP[name]} passes of cross entropy more (plus: 10; cross entropy and mixup: none). Each row from w/o "
-        "noisy branch to soft label adds to the one before; (voted): the first part of the soft label is the voted "
-        "label instead of the net's answer, the other reading of the paper."
+        "noisy branch to soft label adds to the one before; (the net's answer): the first part of the soft label is "
+        "that instead of the voted label, the other reading of the paper."
     )
     shape = Shape(ROWS, {name: list(COLUMNS[name])}, FIGURES, legend, paper_figures(name))
     return show_tables(shape, results)

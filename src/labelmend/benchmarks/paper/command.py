@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import math
+import shlex
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from labelmend.benchmarks.paper.experiment import Options, chosen_cells
+from labelmend.benchmarks.paper.experiment import Keeping, Options, Result, chosen_cells, identity
 from labelmend.benchmarks.paper.registry import MODULES, experiment_named
+from labelmend.benchmarks.paper.rows import READINGS
 from labelmend.errors import ConfigError
+from labelmend.time_limit import read_seconds
+
+if TYPE_CHECKING:
+    from labelmend.benchmarks.paper.play import Order
 
 OK, FAILED = 0, 1
 ABOUT = "every table and figure of the paper, with its figure beside ours"
@@ -18,6 +29,10 @@ def main(rest: list[str]) -> int:
     arguments = parser().parse_args(rest)
     if arguments.write_docs:
         return write_docs(arguments)
+    if arguments.merge:
+        return merge(arguments)
+    if arguments.queue:
+        return run_queue(arguments)
     if arguments.list or arguments.name is None:
         print("\n".join(listing(_options(arguments))))
         return OK
@@ -41,6 +56,27 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--out", type=Path, metavar="FILE", help="results, a line of JSON each (default paper.jsonl)")
     options.add_argument("--docs", type=Path, metavar="FILE.md", help="page to update (default docs/paper.md)")
     options.add_argument("--jobs", type=int, default=1, metavar="N", help="cells at the same time, a process each")
+    options.add_argument(
+        "--readings",
+        nargs="+",
+        default=[],
+        choices=list(READINGS),
+        metavar="READING",
+        help=f"what the paper's rows are read as, of {', '.join(READINGS)} (cifar10, cifar100)",
+    )
+    options.add_argument(
+        "--queue",
+        type=Path,
+        metavar="FILE",
+        help="run the open cells of many: a line of NAME and options each, in that order; # begins a remark",
+    )
+    options.add_argument("--time-limit", metavar="TIME", help="stop cleanly before, such as 90, 90s, 10m or 2h")
+    options.add_argument(
+        "--checkpoints", type=Path, metavar="DIR", help="keep unfinished cells there; the same command goes on"
+    )
+    options.add_argument(
+        "--merge", nargs="+", type=Path, metavar="FILE.jsonl", help="add the results of these files to --out"
+    )
     add_photo_options(options)
     options.add_argument("--quick", action="store_true", help="tiny sizes: does it run? Figures mean nothing")
     options.add_argument(
@@ -77,12 +113,9 @@ def run(arguments: argparse.Namespace) -> int:
     from labelmend.benchmarks.runner import say_to_stderr
 
     name, options = arguments.name, _options(arguments)
-    experiment = experiment_named(name)
-    if missing := experiment.missing(options):
-        raise ConfigError(f"{name} needs {experiment.needs}. {missing}.")
-    cells = chosen_cells(experiment.cells(options), arguments.rows, arguments.columns)
-    out = arguments.out or Path("paper-quick.jsonl" if options.quick else "paper.jsonl")
-    failed = play_cells(name, cells, options, out, arguments.jobs, say_to_stderr)
+    out = _out(arguments)
+    orders = _orders(name, options, arguments)
+    failed = play_cells(orders, out, arguments.jobs, say_to_stderr, options.keeping.ends)
     docs = arguments.docs or _usual_docs(out, options.quick)
     results = [result for result in read_results(out) if result.quick == options.quick]
     print(update_section(docs, name, results, options.quick))
@@ -90,14 +123,75 @@ def run(arguments: argparse.Namespace) -> int:
     return FAILED if failed else OK
 
 
-def write_docs(arguments: argparse.Namespace) -> int:
-    from labelmend.benchmarks.paper.page import write_page
+def _orders(name: str, options: Options, arguments: argparse.Namespace) -> list[Order]:
+    from labelmend.benchmarks.paper.play import Order
+
+    experiment = experiment_named(name)
+    if missing := experiment.missing(options):
+        raise ConfigError(f"{name} needs {experiment.needs}. {missing}.")
+    cells = chosen_cells(experiment.cells(options), arguments.rows, arguments.columns)
+    return [Order(name, cell, options) for cell in cells]
+
+
+def _out(arguments: argparse.Namespace) -> Path:
+    return arguments.out or Path("paper-quick.jsonl" if arguments.quick else "paper.jsonl")
+
+
+def run_queue(arguments: argparse.Namespace) -> int:
+    """The cells of every line of a file, with what this command says besides; results only, no page."""
+    from labelmend.benchmarks.paper.play import play_cells
+    from labelmend.benchmarks.runner import say_to_stderr
+
+    keeping, orders = _options(arguments).keeping, []
+    for line in _lines(arguments.queue):
+        wanted = parser().parse_args(shlex.split(line))
+        if wanted.name is None:
+            raise ConfigError(f"every line of --queue must begin with the NAME of an experiment. Got {line!r} instead.")
+        for name in ("data", "device", "quick"):
+            setattr(wanted, name, getattr(arguments, name))
+        orders += _orders(wanted.name, dataclasses.replace(_options(wanted), keeping=keeping), wanted)
+    out = _out(arguments)
+    failed = play_cells(orders, out, arguments.jobs, say_to_stderr, keeping.ends)
+    print("\n".join([*failed, f"results in {out}"]))
+    return FAILED if failed else OK
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise ConfigError(f"--queue must be a file with a NAME and options in every line. {path} is not there.")
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def merge(arguments: argparse.Namespace) -> int:
+    """Results that --out does not have yet; of two runs of one cell it keeps the one it has."""
+    from labelmend.benchmarks.paper.results import append_result, read_results
+
+    out, added = _out(arguments), 0
+    known = {identity(r.experiment, r.cell, r.quick) for r in read_results(out)}
+    for result in _results_of("--merge", arguments.merge):
+        name = identity(result.experiment, result.cell, result.quick)
+        if name not in known:
+            append_result(out, result)
+            known.add(name)
+            added += 1
+    print(f"{added} results added to {out}, which has {len(known)}")
+    return OK
+
+
+def _results_of(option: str, paths: Sequence[Path]) -> list[Result]:
     from labelmend.benchmarks.paper.results import read_results
 
-    for path in arguments.write_docs:
+    for path in paths:
         if not path.is_file():
-            raise ConfigError(f"--write-docs must name files of results. {path} is not there.")
-    found = [result for path in arguments.write_docs for result in read_results(path)]
+            raise ConfigError(f"{option} must name files of results. {path} is not there.")
+    return [result for path in paths for result in read_results(path)]
+
+
+def write_docs(arguments: argparse.Namespace) -> int:
+    from labelmend.benchmarks.paper.page import write_page
+
+    found = _results_of("--write-docs", arguments.write_docs)
     results = [result for result in found if result.quick == arguments.quick]
     docs = arguments.docs or _usual_docs(arguments.write_docs[0], arguments.quick)
     write_page(docs, results, arguments.quick)
@@ -118,6 +212,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         raise ConfigError(f"--batch-size must be at least 2. Got {arguments.batch_size} instead.")
     if arguments.data is not None and not arguments.data.is_dir():
         raise ConfigError(f"--data must be a folder. {arguments.data} is none.")
+    seconds = math.inf if arguments.time_limit is None else read_seconds(arguments.time_limit)
     return Options(
         arguments.data,
         None if arguments.on is None else tuple(arguments.on),
@@ -126,6 +221,8 @@ def _options(arguments: argparse.Namespace) -> Options:
         arguments.device,
         arguments.batch_size,
         arguments.quick,
+        tuple(arguments.readings),
+        Keeping(arguments.checkpoints, time.time() + seconds),
         arguments.weights,
         arguments.balanced,
         arguments.limit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from labelmend.benchmarks.paper.charts import draw_by_row, draw_curves, draw_in_panels
-from labelmend.benchmarks.paper.rows import DEFAULT, SOFT, VOTED, WITH_MIXUP, WITHOUT, ablation_changes
+from labelmend.benchmarks.paper.rows import DEFAULT, NET, SOFT, WITH_MIXUP, WITHOUT, ablation_changes
 from labelmend.benchmarks.paper.sweep import Sweep
 
 BRANCHES = {f"M = {m}": {"n_branches": m} for m in range(2, 11)}
@@ -24,7 +24,7 @@ LOSSES = {
 }
 THEIR_LOSSES = (74.08, 74.47, 75.15, 75.17, 74.92, 74.98)
 CLOTHING1M_FACTORS = (1, 1, 1, 1)  # en_ce, en_mae, cor_ce, cor_mse
-ARCHITECTURE = (DEFAULT, WITHOUT, WITH_MIXUP, SOFT, VOTED)
+ARCHITECTURE = (DEFAULT, WITHOUT, WITH_MIXUP, SOFT, NET)
 THEIR_ARCHITECTURE = {DEFAULT: 75.17, WITHOUT: 73.91, WITH_MIXUP: 73.87, SOFT: 73.90}
 
 branches = Sweep(

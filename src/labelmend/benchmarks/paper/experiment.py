@@ -7,6 +7,7 @@ setting the run is made with; a result is the cell with plain figures, ready for
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,14 @@ Settings = Mapping[str, Any]  # of a run, as JSON can hold them
 
 
 @dataclass(frozen=True)
+class Keeping:
+    """How a long run is kept, and when it has to stop."""
+
+    checkpoints: Path | None = None  # folder; of all cells, and for those who play one of this cell
+    ends: float = math.inf  # `time.time()` before which the work is to be over
+
+
+@dataclass(frozen=True)
 class Options:
     """What the command line was told; None: the experiment decides."""
 
@@ -30,6 +39,8 @@ class Options:
     device: str = "auto"
     batch_size: int | None = None
     quick: bool = False
+    readings: tuple[str, ...] = ()  # of the paper's text, where a row can be read in several ways
+    keeping: Keeping = Keeping()
     # of photographs
     weights: str | None = None  # file with pretrained weights; "none": begin without
     balanced: bool = False

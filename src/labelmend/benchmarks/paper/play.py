@@ -3,15 +3,22 @@
 With jobs, each worker is a process of its own that is handed cells as lines of JSON and answers in lines of JSON, with
 one thread for torch: when this process ends, however it ends, their input ends, and so do they. Only this process
 writes the file. A cell that fails is told, and the others still run.
+
+Where there is a time limit, cells stop after the last round that is likely to end in time, and go on from their
+checkpoints when the same is asked for again; what has not stopped by then is killed, which costs what it did since its
+last checkpoint and nothing else.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import gc
+import hashlib
 import json
+import math
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,41 +26,67 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labelmend.benchmarks.paper.experiment import Cell, Measured, Options, Result, identity
+from labelmend.benchmarks.paper.experiment import Cell, Keeping, Measured, Options, Result, identity
+from labelmend.benchmarks.paper.keeping import OutOfTimeError
 from labelmend.benchmarks.paper.registry import experiment_named
 from labelmend.benchmarks.paper.results import append_result, read_results
 from labelmend.benchmarks.runner import Say, machine, versions
 from labelmend.errors import LabelmendWarning, MissingExtraError
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
-SKIPPED = "skipped"  # begins the word about a cell that cannot run here and is no failure
+SKIPPED, STOPPED = "skipped", "stopped"  # begin the word about a cell that has no result and is no failure
+GRACE = 10.0  # seconds after the end in which a cell may keep its last round
 
 
 class CellFailedError(RuntimeError):
     """One cell could not be run; the text says why."""
 
 
-def play_cells(name: str, cells: Sequence[Cell], options: Options, out: Path, jobs: int, say: Say) -> list[str]:
-    """Run what is not in the file yet; returns a word about each cell that failed."""
+@dataclass(frozen=True)
+class Order:
+    """One cell of an experiment, and what it is to be run with."""
+
+    experiment: str
+    cell: Cell
+    options: Options
+
+    @property
+    def identity(self) -> str:
+        return identity(self.experiment, self.cell, self.options.quick)
+
+    @property
+    def checkpoints(self) -> Path | None:
+        """The folder of this cell."""
+        folder = self.options.keeping.checkpoints
+        return None if folder is None else folder / hashlib.sha256(self.identity.encode()).hexdigest()[:16]
+
+
+def play_cells(orders: Sequence[Order], out: Path, jobs: int, say: Say, ends: float = math.inf) -> list[str]:
+    """Run what is not in the file yet, in this order; returns a word about each cell that failed."""
     done = {identity(r.experiment, r.cell, r.quick) for r in read_results(out)}
-    todo = [cell for cell in cells if identity(name, cell, options.quick) not in done]
-    if len(todo) < len(cells):
-        say(f"{len(cells) - len(todo)} of {len(cells)} cells are in {out} already")
+    todo = {order.identity: order for order in orders if order.identity not in done}
+    if len(todo) < len(orders):
+        say(f"{len(orders) - len(todo)} of {len(orders)} cells are in {out} already")
     play = _play_here if jobs == 1 else _play_in_workers
-    return play(name, todo, options, out, jobs, say)
+    return play(list(todo.values()), out, jobs, say, ends)
 
 
-def play_cell(name: str, cell: Cell, options: Options, say: Say) -> Measured:
+def play_cell(order: Order, say: Say) -> Measured:
     """One cell in this process."""
+    keeping = dataclasses.replace(order.options.keeping, checkpoints=order.checkpoints)
+    options = dataclasses.replace(order.options, keeping=keeping)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)  # tiny classes and the like: known, the same every time
         try:
             with _gpu_memory() as memory:
-                measured = experiment_named(name).play(cell, options, say)
+                measured = experiment_named(order.experiment).play(order.cell, options, say)
             return dataclasses.replace(measured, more={**measured.more, **memory})
+        except OutOfTimeError as error:
+            raise CellFailedError(f"{STOPPED}: the time is over") from error
         except MissingExtraError as error:
             raise CellFailedError(f"{SKIPPED}: {error}") from error
         except (RuntimeError, MemoryError) as error:  # out of memory, a broken GPU: the others still count
@@ -76,40 +109,47 @@ def _gpu_memory() -> Iterator[dict[str, int]]:
         found["gpu_bytes"] = peak
 
 
-def _play_here(name: str, cells: Sequence[Cell], options: Options, out: Path, jobs: int, say: Say) -> list[str]:
+def _play_here(orders: Sequence[Order], out: Path, jobs: int, say: Say, ends: float) -> list[str]:
     failed = []
-    for number, cell in enumerate(cells, 1):
-        say(f"{number} of {len(cells)}: {cell.name}")
+    for number, order in enumerate(orders, 1):
+        if time.time() >= ends:
+            say(f"the time is over: {len(orders) - number + 1} cells are not begun")
+            break
+        say(f"{number} of {len(orders)}: {order.cell.name}")
         try:
-            _keep(name, cell, play_cell(name, cell, options, say), options, out, jobs, say)
+            _keep(order, play_cell(order, say), out, jobs, say)
         except CellFailedError as error:
-            say(f"{cell.name}  {error}")
-            failed += [] if str(error).startswith(SKIPPED) else [f"{cell.name}: {error}"]
+            failed += _failure(order, error, say)
     return failed
 
 
-def _play_in_workers(name: str, cells: Sequence[Cell], options: Options, out: Path, jobs: int, say: Say) -> list[str]:
-    todo: queue.SimpleQueue[Cell] = queue.SimpleQueue()
-    for cell in cells:
-        todo.put(cell)
+def _failure(order: Order, error: CellFailedError, say: Say) -> list[str]:
+    say(f"{order.cell.name}  {error}")
+    return [] if str(error).startswith((SKIPPED, STOPPED)) else [f"{order.cell.name}: {error}"]
+
+
+def _play_in_workers(orders: Sequence[Order], out: Path, jobs: int, say: Say, ends: float) -> list[str]:
+    todo: queue.SimpleQueue[Order] = queue.SimpleQueue()
+    for order in orders:
+        todo.put(order)
     failed: list[str] = []
     ending = threading.Event()
-    workers = [_Worker() for _ in range(min(jobs, len(cells)))]
+    workers = [_Worker() for _ in range(min(jobs, len(orders)))]
 
     def serve(worker: _Worker) -> None:
-        while not ending.is_set():
+        while not ending.is_set() and time.time() < ends:
             try:
-                cell = todo.get_nowait()
+                order = todo.get_nowait()
             except queue.Empty:
                 return
             try:
-                _keep(name, cell, worker.ask(name, cell, options), options, out, jobs, say)
+                _keep(order, worker.ask(order), out, jobs, say)
             except CellFailedError as error:
-                say(f"{cell.name}  {error}")
-                failed.extend([] if str(error).startswith(SKIPPED) else [f"{cell.name}: {error}"])
+                killed = CellFailedError(f"{STOPPED}: the time is over")
+                failed.extend(_failure(order, killed if ending.is_set() else error, say))
             except Exception as error:  # a full disk: a thread that just ended would leave nothing behind
-                say(f"{cell.name}  {error}")
-                failed.append(f"{cell.name}: {error}")
+                say(f"{order.cell.name}  {error}")
+                failed.append(f"{order.cell.name}: {error}")
                 ending.set()
 
     threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
@@ -117,11 +157,13 @@ def _play_in_workers(name: str, cells: Sequence[Cell], options: Options, out: Pa
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(None if ends == math.inf else max(0.0, ends + GRACE - time.time()))
     finally:
         ending.set()
         for worker in workers:
             worker.end()
+    if todo.qsize():
+        say(f"the time is over: {todo.qsize()} cells are not begun")
     return failed
 
 
@@ -131,16 +173,15 @@ class _Worker:
     def __init__(self) -> None:
         self.process = self._start()
 
-    def ask(self, name: str, cell: Cell, options: Options) -> Measured:
+    def ask(self, order: Order) -> Measured:
         if self.process.poll() is not None:
             self.end()
             self.process = self._start()
-        order = {"experiment": name, "cell": dataclasses.asdict(cell), "options": _options_as_plain(options)}
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None
         assert stdout is not None
         try:
-            stdin.write(json.dumps(order) + "\n")
+            stdin.write(json.dumps(_order_as_plain(order)) + "\n")
             stdin.flush()
             line = stdout.readline()
         except OSError:
@@ -175,10 +216,8 @@ def answer_orders() -> None:
     torch.set_num_threads(1)
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not get among the answers
     for line in sys.stdin:
-        order = json.loads(line)
-        cell, options = Cell(**order["cell"]), _options_from_plain(order["options"])
         try:
-            answer = dataclasses.asdict(play_cell(order["experiment"], cell, options, lambda _: None))
+            answer = dataclasses.asdict(play_cell(_order_from_plain(json.loads(line)), lambda _: None))
         except Exception as error:
             text = str(error) if isinstance(error, CellFailedError) else f"failed: {type(error).__name__}: {error}"
             answer = {"failed": text}
@@ -186,12 +225,15 @@ def answer_orders() -> None:
         answers.flush()
 
 
-def _keep(name: str, cell: Cell, measured: Measured, options: Options, out: Path, jobs: int, say: Say) -> None:
+def _keep(order: Order, measured: Measured, out: Path, jobs: int, say: Say) -> None:
+    cell = order.cell
     where = {**machine(), "jobs": jobs, **({"threads": 1} if jobs > 1 else {})}
     if "gpu_bytes" not in measured.more:
         where["gpu"] = None  # there may be one, but it was not used
     date = time.strftime("%Y-%m-%d")
-    append_result(out, Result(name, cell, measured, where, versions(), date, options.quick))
+    append_result(out, Result(order.experiment, cell, measured, where, versions(), date, order.options.quick))
+    if order.checkpoints is not None:
+        shutil.rmtree(order.checkpoints, ignore_errors=True)
     shown = {"test_last": "test", "label_accuracy": "labels right"}
     known = {text: measured.figures.get(figure) for figure, text in shown.items()}
     words = "  ".join(f"{text} {value:.4f}" for text, value in known.items() if value is not None)
@@ -199,16 +241,21 @@ def _keep(name: str, cell: Cell, measured: Measured, options: Options, out: Path
     say(f"{cell.name}  {words}{'' if seconds is None else f'  {seconds:.1f} s'}")
 
 
-def _options_as_plain(options: Options) -> dict[str, Any]:
-    plain = dataclasses.asdict(options)
-    return {name: str(value) if isinstance(value, Path) else value for name, value in plain.items()}
+def _order_as_plain(order: Order) -> dict[str, Any]:
+    return json.loads(json.dumps(dataclasses.asdict(order), default=str))  # type: ignore[no-any-return]
 
 
-def _options_from_plain(plain: dict[str, Any]) -> Options:
-    paths = {name for name, kind in Options.__annotations__.items() if "Path" in kind}
-    values: dict[str, Any] = {name: Path(v) if name in paths and v is not None else v for name, v in plain.items()}
-    values |= {name: tuple(v) for name, v in values.items() if isinstance(v, list)}
-    return Options(**values)
+def _order_from_plain(plain: dict[str, Any]) -> Order:
+    options = plain["options"]
+    keeping = Keeping(**_with_paths(Keeping, options.pop("keeping")))
+    return Order(plain["experiment"], Cell(**plain["cell"]), Options(**_with_paths(Options, options), keeping=keeping))
+
+
+def _with_paths(kind: type, plain: dict[str, Any]) -> dict[str, Any]:
+    """As the annotations of the dataclass have them: JSON knows neither paths nor tuples."""
+    paths = {name for name, declared in kind.__annotations__.items() if "Path" in declared}
+    values = {name: Path(v) if name in paths and v is not None else v for name, v in plain.items()}
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from labelmend.errors import ConfigError
 MODULES = {
     "cifar10": "cifar",
     "cifar100": "cifar",
+    "readings": "readings",
     "clothing1m": "photos",
     "clothing1m-hybrid": "photos",
     "food101n": "photos",

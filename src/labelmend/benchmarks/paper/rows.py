@@ -1,8 +1,9 @@
 """The rows and columns of the paper's tables on CIFAR: what each row changes, the factors of its losses, its figures.
 
 The factors are the paper's own, per noise rate, in the rows that reproduce it; nothing else here follows the noise.
-"(voted)" is the other reading of the soft label: its first part is the voted label instead of the corrected net's
-answer. Loads without torch.
+The text can be read in several ways; READINGS says how, and each is a few changes of a row. "(the net's answer)" is
+another reading of the soft label: its first part is the corrected net's answer instead of the voted label. Loads
+without torch.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from labelmend.config import follow, make_config
 
-PICTURES = 50_000
+PICTURES, PAPER_BATCH = 50_000, 128
 SYMMETRIC = {f"symmetric {rate} %": f"symmetric{rate}" for rate in (20, 50, 80, 90)}
 COLUMNS = {"cifar10": {**SYMMETRIC, "asymmetric 40 %": "asymmetric40"}, "cifar100": SYMMETRIC}
 WARM_UP = {"cifar10": 10, "cifar100": 30}  # passes
@@ -34,9 +35,22 @@ FACTORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
 }
 CROSS_ENTROPY, MIXUP, DEFAULT = "cross entropy", "mixup", "default"
 WITHOUT, WITH_MIXUP = "w/o noisy branch", "+ mixup"  # each row adds to the one before
-SOFT, VOTED, PLUS = f"{WITH_MIXUP} + soft label", f"{WITH_MIXUP} + soft label (voted)", "plus"
-ROWS = (CROSS_ENTROPY, MIXUP, DEFAULT, WITHOUT, WITH_MIXUP, SOFT, VOTED, PLUS)
+SOFT, NET, PLUS = f"{WITH_MIXUP} + soft label", f"{WITH_MIXUP} + soft label (the net's answer)", "plus"
+ROWS = (CROSS_ENTROPY, MIXUP, DEFAULT, WITHOUT, WITH_MIXUP, SOFT, NET, PLUS)
 PLAIN = (CROSS_ENTROPY, MIXUP)
+CHANGED_LOSSES = (WITHOUT, WITH_MIXUP, SOFT, NET)  # rows whose losses the text describes apart from the default's
+# What the rows of CHANGED_LOSSES may be read as, beside the losses being the same for all samples.
+READINGS = {
+    "split": "corrected net: cross entropy on kept samples, factor x absolute (soft: squared) error on changed ones",
+    "kept": "the same, and with hard labels nothing on changed ones",
+    "semi-supervised": "soft labels: the step of DivideMix with kept and changed samples as its two groups",
+    "sharp": "soft labels sharpened with temperature 0.5",
+    "penalty": "a penalty on leaving classes out",
+    "own-batches": "every branch has a batch as large as the corrected net's, and a mean over its kept samples",
+    "same-round": "second label source: the first vote of the same round",
+    "persistent": "branches begin between the corrected net and what they were the round before",
+}
+BRANCHES = 5  # M of preset paper
 # Best and last of the paper, in the order of the columns.
 THEIR_BEST: dict[str, dict[str, tuple[float, ...]]] = {
     "cifar10": {
@@ -76,17 +90,54 @@ THEIR_LAST: dict[str, dict[str, tuple[float, ...]]] = {
 }
 
 
-def ablation_changes(row: str, factors: Sequence[float]) -> dict[str, Any]:
-    """What a row of the paper's ablation changes in preset paper, with en_ce, en_mae, cor_ce, cor_mse."""
+def ablation_changes(
+    row: str, factors: Sequence[float], readings: Sequence[str] = (), batch_size: int | None = None
+) -> dict[str, Any]:
+    """What a row of the paper's ablation changes in preset paper, with en_ce, en_mae, cor_ce, cor_mse.
+
+    What was decided otherwise before is said in full, so that a result of then does not count as one of now.
+    """
     en_ce, en_mae, cor_ce, cor_mse = (float(factor) for factor in factors)
-    changes: dict[str, Any] = {}
-    if row in (WITHOUT, WITH_MIXUP, SOFT, VOTED):
-        changes = {"noisy_branch": False, "branch_loss": "cross-entropy-mae", "ce_factor": en_ce, "mae_factor": en_mae}
-    if row in (MIXUP, WITH_MIXUP, SOFT, VOTED):
+    changes: dict[str, Any] = {} if row in PLAIN else {"scale_columns": True}
+    if row in CHANGED_LOSSES:
+        changes |= {"noisy_branch": False, "branch_loss": "cross-entropy-mae", "ce_factor": en_ce, "mae_factor": en_mae}
+    if row in (MIXUP, WITH_MIXUP, SOFT, NET):
         changes |= {"mixup": True}
-    if row in (SOFT, VOTED):
+    if row in (SOFT, NET):
         changes |= {"soft_labels": True, "soft_ce_factor": cor_ce, "soft_mse_factor": cor_mse}
-        changes |= {"soft_source": "net" if row == SOFT else "vote"}
+        changes |= {"soft_source": "net" if row == NET else "vote"}
+    return changes | reading_changes(row, (cor_ce, cor_mse), readings, batch_size)
+
+
+def reading_changes(
+    row: str, factors: tuple[float, float], readings: Sequence[str], batch_size: int | None
+) -> dict[str, Any]:
+    """What readings change in a row; `factors` are cor_ce, cor_mse. A reading that is not about a row leaves it."""
+    soft = row in (SOFT, NET)
+    changes: dict[str, Any] = {}
+    if row in PLAIN:
+        return changes
+    if "own-batches" in readings:
+        changes |= {"branch_batch_size": BRANCHES * (batch_size or PAPER_BATCH)}
+    if "same-round" in readings:
+        changes |= {"corrected_source": "same-round"}
+    if row not in CHANGED_LOSSES:
+        return changes
+    if "own-batches" in readings:
+        changes |= {"branch_loss": "split"}
+    if "persistent" in readings:
+        changes |= {"persistent_branches": True}
+    if "split" in readings or "kept" in readings:
+        nothing = "kept" in readings and not soft
+        changes |= {"corrected_loss": "split", "soft_ce_factor": factors[0]}
+        changes |= {"soft_mse_factor": 0.0 if nothing else factors[1]}
+    if "penalty" in readings:
+        changes |= {"class_penalty": 1.0}
+    if soft and "sharp" in readings:
+        changes |= {"soft_temperature": 0.5}
+    if soft and "semi-supervised" in readings:
+        changes |= {"corrected_loss": "semi-supervised", "soft_temperature": 0.5, "class_penalty": 1.0}
+        changes |= {"mixup_shape": 4}
     return changes
 
 

@@ -107,7 +107,7 @@ def _place(name: str, names: Iterable[str]) -> int:
 
 
 def play(cell: Cell, options: Options, say: Say) -> Measured:
-    found = mend(*task_of(cell, options), say)
+    found = mend(*task_of(cell, options), say, keeping=options.keeping)
     return Measured(found.figures, found.curves)
 
 

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.api import Task, final_decision, seeded
+from labelmend.benchmarks.paper.experiment import Keeping
+from labelmend.benchmarks.paper.keeping import kept
+from labelmend.benchmarks.paper.rounds import diagnose
 from labelmend.benchmarks.runner import Say
 from labelmend.benchmarks.scores import Figures, score, score_review
 from labelmend.data.samples import Samples
@@ -32,6 +35,7 @@ from labelmend.training.sgd import sgd
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds
+SECONDS = "seconds"  # what looking at a round took; it is no curve
 
 Codes = NDArray[np.int64]  # classes by number, as the task counts them; -1: none of them
 Curves = dict[str, list[float]]  # what was seen after every round
@@ -64,12 +68,23 @@ class Observer:
         device: torch.device,
         say: Say,
         on_round: Callable[[RoundRecord, RoundState], None] | None = None,
+        given_labels: Tensor | None = None,
     ) -> None:
         self.truth, self.device, self.say, self.on_round = truth, device, say, on_round
-        self.curves: Curves = {}
-        self.seconds = 0.0
+        self.seen: list[dict[str, float]] = []  # of every round
         self._test_labels = None if truth.test_labels is None else torch.from_numpy(truth.test_labels).to(device)
+        self._given_labels = given_labels
         self._true_labels = None if truth.true_labels is None else torch.from_numpy(truth.true_labels).to(device)
+
+    @property
+    def curves(self) -> Curves:
+        """What was seen, by name; a round in which there was nothing to see of a kind is left out."""
+        names = dict.fromkeys(name for seen in self.seen for name in seen if name != SECONDS)
+        return {name: [seen[name] for seen in self.seen if name in seen] for name in names}
+
+    @property
+    def seconds(self) -> float:
+        return sum(seen[SECONDS] for seen in self.seen)
 
     def after_round(self, record: RoundRecord, state: RoundState) -> None:
         began = self._begin()
@@ -79,16 +94,19 @@ class Observer:
         self._note("certainty", record.mean_certainty)
         if record.correction is not None:
             self._note("similarity", np.mean(record.correction.graph_similarity))
+            if self._true_labels is not None and self._given_labels is not None:
+                for name, value in diagnose(state, self._given_labels, self._true_labels).items():
+                    self._note(name, value)
         if self.on_round is not None:
             self.on_round(record, state)
         self._tell("round", record.round_index, record.n_rounds)
-        self.seconds += time.perf_counter() - began
+        self._end(began)
 
     def after_pass(self, done: int, net: nn.Module, n_passes: int) -> None:
         began = self._begin()
         self._test(net)
         self._tell("pass", done, n_passes)
-        self.seconds += time.perf_counter() - began
+        self._end(began)
 
     def figures(self) -> Figures:
         tests = self.curves.get("test", [])
@@ -97,9 +115,13 @@ class Observer:
         return {"test_last": float(np.mean(tests[-LAST_ROUNDS:])), "test_best": max(tests), "test_final": tests[-1]}
 
     def _begin(self) -> float:
+        self.seen.append({})
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)  # what the round left to do on a GPU is the round's
         return time.perf_counter()
+
+    def _end(self, began: float) -> None:
+        self.seen[-1][SECONDS] = time.perf_counter() - began
 
     def _test(self, net: nn.Module) -> None:
         if self.truth.test_samples is None or self._test_labels is None:
@@ -108,30 +130,48 @@ class Observer:
         self._note("test", (answers == self._test_labels).double().mean())
 
     def _note(self, name: str, value: Tensor | float | np.floating) -> None:
-        self.curves.setdefault(name, []).append(round(float(value), 6))
+        self.seen[-1][name] = round(float(value), 6)
 
     def _tell(self, unit: str, number: int, of: int) -> None:
         if number % TELL_EVERY and number != of:
             return
-        tested = f", {self.curves['test'][-1]:.4f} of the test samples right" if "test" in self.curves else ""
+        test = self.seen[-1].get("test")
+        tested = "" if test is None else f", {test:.4f} of the test samples right"
         self.say(f"  {unit} {number} of {of}{tested}")
 
 
 def mend(
-    task: Task, truth: Truth, say: Say, on_round: Callable[[RoundRecord, RoundState], None] | None = None
+    task: Task,
+    truth: Truth,
+    say: Say,
+    on_round: Callable[[RoundRecord, RoundState], None] | None = None,
+    keeping: Keeping | None = None,
 ) -> Outcome:
-    """The method on this task. `on_round` may look at more than is written down for all."""
+    """The method on this task. `on_round` may look at more than is written down for all, if nothing is kept."""
     problem, config = task.problem, task.config
     device = problem.samples.device
-    observer = Observer(truth, device, say, on_round)
+    observer = Observer(truth, device, say, on_round, problem.given_labels)
     _load_optimizer(device)
     began = time.perf_counter()
-    with seeded(config.seed, device), fast_arithmetic(device):
-        state = run(problem, task.make_net, config, LocalEngine(), observer.after_round, lambda _: None)
+    with (
+        kept(keeping or Keeping(), observer, problem, config) as (checkpoints, limit),
+        seeded(config.seed, device),
+        fast_arithmetic(device),
+    ):
+        state = run(
+            problem,
+            task.make_net,
+            config,
+            LocalEngine(),
+            lambda record, state: None,  # they are looked at before they are kept
+            lambda stage: None,
+            checkpoints,
+            limit,
+        )
         found = decider(state, problem, task.inputs, task.make_net, config)(problem)
         decision = final_decision(found, state, problem, config)
     labels = decision.labels.cpu().numpy()  # waits for the GPU
-    seconds = time.perf_counter() - began - observer.seconds
+    seconds = checkpoints.seconds + time.perf_counter() - began - observer.seconds
     figures = {**label_figures(task, truth, labels), **observer.figures(), "noise_rate": found.noise_rate}
     if truth.true_labels is not None:
         in_review = decision.status.cpu().numpy() == STATUS_NAMES.index("review")

@@ -15,6 +15,7 @@ async function begin() {
   const run = await read("run");
   document.title = `Review ${run.run} · labelmend`;
   $("run").textContent = run.run;
+  if (run.note) { $("note").textContent = run.note; $("note").hidden = false; }
   onChange(tell);
   onChange(single.changed);
   onChange((state) => inBatch && batch.changed(state));
