@@ -14,7 +14,8 @@ from labelmend.config import follow, make_config
 from labelmend.data.samples import ImageSamples, VectorSamples, colour_statistics
 from labelmend.decide import posterior, weighted_product
 from labelmend.decision import deciding
-from labelmend.decision.deciding import decider, deployed_evidence, graph_evidence
+from labelmend.decision.deciding import decider
+from labelmend.decision.ensemble import deployed_evidence, graph_evidence
 from labelmend.engines.local import LocalEngine
 from labelmend.nets.mlp import MLP
 from labelmend.nets.preact_resnet import PreActResNet

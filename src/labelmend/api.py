@@ -330,6 +330,7 @@ def assemble(
         label_score=_spread(_numpy(solution.decided.score), rows, np.zeros(n, np.float32)),
         left_alone=_spread(_numpy(solution.decided.left_alone), rows, np.zeros(n, bool)),
         verdict=solution.decided.verdict,
+        evidence=solution.decided.parts,
         given_confidence=_spread(_numpy(decision.given_confidence), rows, np.zeros(n, np.float32)),
         audit=solution.audit,
         temperature=solution.temperature,

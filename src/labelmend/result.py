@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
 from labelmend.data.labels import Labels
-from labelmend.decision.verdict import Verdict
+from labelmend.decision.verdict import Parts, Verdict
 from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.records import RoundRecord
 from labelmend.source import Source
@@ -99,6 +99,7 @@ class Correction:
     temperature: float | None = None  # at which confidence was calibrated by planted errors; None: it was not
     label_score: NDArray[np.float32] | None = None  # posterior probability of the given label: low is suspicious
     left_alone: NDArray[np.bool_] | None = None  # whose label stays for want of evidence, for review; None: older runs
+    evidence: Parts | None = None  # what pool and ensemble said apart; not saved
     verdict: Verdict | None = None  # are the classes apart; None: preset paper, or nets trained on pictures
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from labelmend.config import RunConfig
 from labelmend.data.samples import Samples
 from labelmend.decide import weighted_product
-from labelmend.decision.deciding import deployed_evidence, graph_evidence, label_posterior
+from labelmend.decision.ensemble import deployed_evidence, graph_evidence, label_posterior
 from labelmend.embed import embed
 from labelmend.engines.base import Engine
 from labelmend.graph.affinity import normalized_graph

@@ -18,7 +18,7 @@ from labelmend import decide, state
 from labelmend.api import correct
 from labelmend.cli import main
 from labelmend.data.samples import VectorSamples
-from labelmend.decision.deciding import label_posterior
+from labelmend.decision.ensemble import label_posterior
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning, RunFolderError
 from labelmend.images import correct_images
 from labelmend.trust.consensus import read_annotated, settled, unanimous, with_consensus

@@ -4,8 +4,8 @@
     preset paper               every winning vote
     nets trained on pictures   graphs and deployed net together against the given labels (`decide.posterior`)
 
-Up to LARGE rows the ensemble proposes its votes. Above, fresh nets that learned the decided labels of other folds
-(`evidence/cross_fit.py`) judge every sample, together with the graphs; they are members of the pool too.
+Up to config.LARGE rows the ensemble proposes its votes. Above, cross-fitted nets judge every sample together with the
+graphs (`ensemble.py`); they are members of the pool too.
 
 Evidence is gathered once, labels can be decided from it again for other given labels: an audit takes its planted
 errors back that way. Knows a problem and the state of its run; does not know files.
@@ -13,7 +13,6 @@ errors back that way. Knows a problem and the state of its run; does not know fi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -23,30 +22,27 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.config import RunConfig
-from labelmend.decide import (
-    FLOOR,
-    Posterior,
-    agreement,
-    as_distribution,
-    posterior,
-    transition_of,
-    weighted_product,
+from labelmend.decide import FLOOR, Posterior, transition_of, weighted_product
+from labelmend.decision.ensemble import (
+    GRAPHS_ALONE,
+    NETS,
+    EnsembleEvidence,
+    cross_fitted,
+    deployed_evidence,
+    fill_unlabelled,
+    graph_evidence,
+    label_posterior,
+    together,
+    vote_share,
 )
 from labelmend.decision.joining import Joined, Proposals, join
 from labelmend.decision.mixing import best_space, mixing
 from labelmend.decision.pool import Pool, fit_pool
-from labelmend.decision.verdict import APART, Verdict
-from labelmend.embed import embed
-from labelmend.evidence.cross_fit import held_out_probabilities
+from labelmend.decision.verdict import APART, Parts, Verdict
 from labelmend.evidence.inputs import Inputs
 from labelmend.evidence.pred_probs import ALONE, looks_in_sample
 from labelmend.state import Problem, RoundState
 from labelmend.trust.annotators import AnnotatedPosterior, annotated_posterior
-
-BESIDE_NETS = 0.4  # power of the graphs beside cross-fitted nets, which learned most of what graphs know
-GRAPHS_ALONE = 1.5  # and where they are weighed against the labels without nets
-STANDARD_ERRORS = 2.0  # by which nets must meet the labels worse than graphs to be left out
-NETS = "nets"
 
 
 @dataclass(frozen=True)
@@ -65,16 +61,7 @@ class Decided:
     weights: dict[str, float] | None = None  # of the members
     notes: tuple[str, ...] = ()  # for the user
     confusion: Tensor | None = None  # (annotators, C, C)
-
-
-@dataclass(frozen=True)
-class EnsembleEvidence:
-    """What graphs, votes and nets say of every sample; none of it changes with the labels that are decided again."""
-
-    graphs: Tensor  # (n, C) from other samples' labels
-    votes: Tensor  # (n,) the winning vote
-    share: Tensor  # (n,) of the suggestions, for it
-    nets: Tensor | None  # (n, C) of cross-fitted nets
+    parts: Parts | None = None  # None: no pool decided
 
 
 Decide = Callable[[Problem], Decided]
@@ -102,123 +89,6 @@ def decider(
         nets = cross_fitted(graphs, state, problem, make_net, config)
     evidence = EnsembleEvidence(graphs, state.vote.labels, share, nets)
     return lambda asked: by_pool(evidence, inputs, asked, config)
-
-
-def graph_evidence(state: RoundState, problem: Problem) -> Tensor:
-    """p(c | x) of the graphs from other samples' labels.
-
-    Propagation starts every class with the same mass, so what comes out is p(x | c) up to a factor: class sizes are put
-    back.
-    """
-    given = problem.given_labels
-    sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes).to(state.held_out.dtype)
-    return as_distribution(state.held_out * sizes if state.scaled_columns else state.held_out)
-
-
-def deployed_evidence(state: RoundState, problem: Problem) -> Tensor:
-    return embed(state.deployed_net, problem.samples)[1].softmax(dim=1)
-
-
-def fill_unlabelled(graphs: Tensor, net: Tensor, problem: Problem) -> Tensor:
-    """Where no graph reaches a sample without a label, the deployed net speaks; it never saw a label of it either."""
-    flat = (graphs.amax(dim=1) - graphs.amin(dim=1) <= FLOOR) & (problem.given_labels < 0)
-    return torch.where(flat.unsqueeze(1), net, graphs)
-
-
-def vote_share(state: RoundState) -> Tensor:
-    """(n,) share of the suggestions for the winning label."""
-    assert state.vote is not None
-    share, labels = state.vote.share, state.vote.labels.cpu()
-    starts, columns, values = share.crow_indices(), share.col_indices(), share.values()
-    rows = torch.repeat_interleave(torch.arange(len(labels)), starts.diff())
-    out = torch.zeros(len(labels), dtype=values.dtype)
-    won = columns == labels[rows]
-    out[rows[won]] = values[won]
-    return out.to(state.vote.labels.device)
-
-
-def cross_fitted(
-    graphs: Tensor, state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
-) -> Tensor | None:
-    """(n, C) of fresh nets that learned the decided labels of other folds; each turn decides anew."""
-    given = problem.given_labels
-    found = best_labels(weighted_product([graphs], [GRAPHS_ALONE]), problem, config.assume)
-    answers: list[Tensor] = []
-    for number in range(config.examinations):
-        decided = torch.where(problem.trusted, given, found)
-        answer = examine(state, problem, make_net, config, decided, number)
-        if clearly_worse(answer, graphs, given):
-            break  # nets with too few samples a class
-        answers.append(answer)
-        found = best_labels(together(graphs, mean_of(answers)), problem, config.assume)
-    return mean_of(answers) if answers else None
-
-
-def best_labels(predicted: Tensor, problem: Problem, assume: str) -> Tensor:
-    """(n,) where classes are apart the best guess is taken as it is, else it is weighed against the given label."""
-    if assume == APART and problem.opinions is None:
-        return predicted.argmax(dim=1)
-    return label_posterior(predicted, problem).probabilities.argmax(dim=1)
-
-
-def mean_of(answers: list[Tensor]) -> Tensor:
-    """The first was of poorer labels, and is left out as soon as there is another."""
-    return torch.stack(answers[1:] or answers).mean(dim=0)
-
-
-def together(graphs: Tensor, nets: Tensor) -> Tensor:
-    return weighted_product([nets, graphs], [1.0, BESIDE_NETS])
-
-
-def clearly_worse(one: Tensor, other: Tensor, given: Tensor) -> bool:
-    """Whether one meets the given labels, which neither saw, less often than the other, beyond chance."""
-    labelled = given >= 0
-    difference = ((one.argmax(dim=1) == given).double() - (other.argmax(dim=1) == given).double())[labelled]
-    error = float(difference.std()) / math.sqrt(max(len(difference), 1)) if len(difference) > 1 else 0.0
-    return agreement(one, given) < agreement(other, given) - STANDARD_ERRORS * error
-
-
-def examine(
-    state: RoundState,
-    problem: Problem,
-    make_net: Callable[[], nn.Module],
-    config: RunConfig,
-    labels: Tensor,
-    number: int,
-) -> Tensor:
-    """What fresh nets that learned `labels` say about the samples they did not learn from.
-
-    Every other turn mixes the samples: nets of both sorts together are right more often than those of either.
-    """
-    folds = torch.randint(config.held_out_folds, labels.shape, generator=state.generator, device=labels.device)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed + number)
-        nets = [make_net().to(labels.device) for _ in range(config.held_out_folds)]
-    # Twice the batch: as good, in half the time. But small classes need many small steps: of 1,000 classes of 20
-    # samples, batches of 512 teach a net 22 %, of 128 87 %. The learning rate goes with the root of the batch.
-    usual = config.batch_size or 1
-    batch_size = min(2 * usual, max(64, round(6.4 * len(labels) / problem.n_classes)))
-    return held_out_probabilities(
-        nets,
-        problem.samples,
-        labels,
-        folds,
-        problem.n_classes,
-        config.held_out_passes or 0,
-        batch_size,
-        4 * config.lr * math.sqrt(batch_size / (2 * usual)),
-        config.momentum,
-        config.weight_decay,
-        state.generator,
-        mixup=number % 2 == 0,
-    )
-
-
-def label_posterior(predicted: Tensor, problem: Problem) -> Posterior:
-    """p(c | x) against the given labels, or against what every annotator said."""
-    if problem.opinions is None:
-        return posterior(predicted, problem.given_labels, problem.trusted)
-    return annotated_posterior(predicted, problem.opinions, problem.given_labels, problem.trusted)
 
 
 def by_posterior(predicted: Tensor, problem: Problem) -> Decided:
@@ -253,56 +123,102 @@ def score_of(probabilities: Tensor, given: Tensor) -> Tensor:
     return probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1).masked_fill(given < 0, 0.0)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Labels of the problem as arrays."""
+
+    learned: NDArray[np.int64]  # that members learn: given, or the consensus of the annotators
+    in_use: NDArray[np.int64]  # that are kept or corrected
+    fixed: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, problem: Problem) -> Rows:
+        return cls(*(part.cpu().numpy() for part in (problem.given_labels, problem.labels_in_use, problem.trusted)))
+
+    @property
+    def in_question(self) -> float:
+        """Share of the labels that are not certain."""
+        labelled = self.in_use >= 0
+        return float((~self.fixed)[labelled].mean()) if labelled.any() else 1.0
+
+
+@dataclass(frozen=True)
+class Noise:
+    rate: float
+    interval: tuple[float, float]
+    transition: Tensor
+
+
 def by_pool(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem, config: RunConfig) -> Decided:
-    device = problem.given_labels.device
-    learned, in_use = (part.cpu().numpy() for part in (problem.given_labels, problem.labels_in_use))
-    fixed = problem.trusted.cpu().numpy()
-    scores = inputs.scores(learned, problem.n_classes)
-    if evidence.nets is not None:
-        scores[NETS] = evidence.nets.clamp(min=FLOOR).log().cpu().numpy()
-    known = inputs.known(learned, problem.n_classes)
-    pool = fit_pool(scores, learned, fixed, known)
-    in_question = float((~fixed)[in_use >= 0].mean()) if (in_use >= 0).any() else 1.0
-    unnamed = known & (np.bincount(learned[learned >= 0], minlength=problem.n_classes) == 0)
-    beyond = float(pool.posterior[in_use >= 0][:, unnamed].sum(axis=1).mean()) if unnamed.any() else 0.0
-    transition, noise_rate, confusion = torch.from_numpy(pool.transition), pool.noise_rate * in_question + beyond, None
-    apart = config.assume == APART
-    if apart and evidence.nets is not None:
-        # The pool explains the given labels; nets that learned the decided ones know more, if classes are apart.
-        pool = replace(pool, probs=together(evidence.graphs, evidence.nets).float().cpu().numpy())
-    predicted = pool.probs
-    if problem.opinions is not None:
-        annotated = annotated_posterior(
-            torch.from_numpy(predicted).to(device), problem.opinions, problem.given_labels, problem.trusted
-        )
-        found = annotated.probabilities.cpu().numpy()
-        pool = replace(pool, posterior=found, probs=found if apart else predicted)
-        transition, noise_rate, confusion = annotated.transition, annotated.noise_rate, annotated.confusion
+    device, rows, apart = problem.given_labels.device, Rows.of(problem), config.assume == APART
+    pool, predicted, annotated = pool_of(evidence, inputs, rows, problem, apart)
     proposals = proposed(evidence, inputs, problem)
-    joined = join(pool, in_use, fixed, proposals, config.assume)
-    probabilities = joined_probabilities(pool, joined, proposals, in_use, fixed, config.assume)
-    expected = (pool.probs if apart else pool.posterior)[np.arange(len(fixed)), np.maximum(in_use, 0)]
-    added = float((probabilities.max(axis=1) - 1 + expected)[joined.adopted].clip(min=0).sum())
-    added /= max(int((in_use >= 0).sum()), 1)
-    low, high = pool.interval
-    noise_rate, interval = noise_rate + added, (low * in_question, high * in_question + beyond + added)
-    if apart and problem.opinions is None:
-        noise_rate, interval = contradicted(joined.labels, in_use, pool.overlap)
-        transition = counted(joined.labels, learned, problem.n_classes)
+    joined = join(pool, rows.in_use, rows.fixed, proposals, config.assume)
+    probabilities = joined_probabilities(pool, joined, proposals, rows, apart)
+    sure = pool.probs if apart else pool.posterior
+    noise = noise_of(pool, joined, rows, probabilities, inputs, apart, annotated)
+    score = score_of(torch.from_numpy(sure).to(device), problem.labels_in_use)
     return Decided(
         labels=torch.from_numpy(joined.labels).to(device),
         probabilities=torch.from_numpy(probabilities).to(device),
         predicted=torch.from_numpy(predicted).to(device),
-        score=score_of(torch.from_numpy(pool.probs if apart else pool.posterior).to(device), problem.labels_in_use),
+        score=score,
         left_alone=torch.from_numpy(joined.left_alone).to(device),
-        transition=transition.to(device),
-        noise_rate=min(noise_rate, 1.0),
-        interval=(interval[0], min(interval[1], 1.0)),
+        transition=noise.transition.to(device),
+        noise_rate=noise.rate,
+        interval=noise.interval,
         verdict=replace(joined.verdict, note=ALONE) if inputs.alone else joined.verdict,
         weights=pool.weights,
-        notes=tuple(seen_before(inputs, pool, learned, fixed)),
-        confusion=confusion,
+        notes=tuple(seen_before(inputs, pool, rows.learned, rows.fixed)),
+        confusion=None if annotated is None else annotated.confusion,
+        parts=Parts(joined.pool_labels, pool.probs, joined.proposed, joined.agreed),
     )
+
+
+def pool_of(
+    evidence: EnsembleEvidence, inputs: Inputs, rows: Rows, problem: Problem, apart: bool
+) -> tuple[Pool, NDArray[np.float32], AnnotatedPosterior | None]:
+    """The pool, p(c | x) as the labels are decided by it, and what every annotator's word makes of it."""
+    scores = inputs.scores(rows.learned, problem.n_classes)
+    if evidence.nets is not None:
+        scores[NETS] = evidence.nets.clamp(min=FLOOR).log().cpu().numpy()
+    pool = fit_pool(scores, rows.learned, rows.fixed, inputs.known(rows.learned, problem.n_classes))
+    if apart and evidence.nets is not None:
+        # The pool explains the given labels; nets that learned the decided ones know more, if classes are apart.
+        pool = replace(pool, probs=together(evidence.graphs, evidence.nets).float().cpu().numpy())
+    if problem.opinions is None:
+        return pool, pool.probs, None
+    predicted = torch.from_numpy(pool.probs).to(problem.given_labels.device)
+    annotated = annotated_posterior(predicted, problem.opinions, problem.given_labels, problem.trusted)
+    found = annotated.probabilities.cpu().numpy()
+    return replace(pool, posterior=found, probs=found if apart else pool.probs), pool.probs, annotated
+
+
+def noise_of(
+    pool: Pool,
+    joined: Joined,
+    rows: Rows,
+    probabilities: NDArray[np.float32],
+    inputs: Inputs,
+    apart: bool,
+    annotated: AnnotatedPosterior | None,
+) -> Noise:
+    """The pool's, with the labels that were adopted beside it, and those of classes that no label names."""
+    n_classes, labelled = pool.probs.shape[1], rows.in_use >= 0
+    if apart and annotated is None:
+        rate, interval = contradicted(joined.labels, rows.in_use, pool.overlap)
+        return Noise(rate, interval, counted(joined.labels, rows.learned, n_classes))
+    unnamed = inputs.known(rows.learned, n_classes) & (
+        np.bincount(rows.learned[rows.learned >= 0], minlength=n_classes) == 0
+    )
+    beyond = float(pool.posterior[labelled][:, unnamed].sum(axis=1).mean()) if unnamed.any() else 0.0
+    expected = pool.posterior[np.arange(len(labelled)), np.maximum(rows.in_use, 0)]
+    added = float((probabilities.max(axis=1) - 1 + expected)[joined.adopted].clip(min=0).sum()) / max(labelled.sum(), 1)
+    low, high = (end * rows.in_question for end in pool.interval)
+    rate, transition = pool.noise_rate * rows.in_question + beyond, torch.from_numpy(pool.transition)
+    if annotated is not None:
+        rate, transition = annotated.noise_rate, annotated.transition
+    return Noise(min(rate + added, 1.0), (low, min(high + beyond + added, 1.0)), transition)
 
 
 def contradicted(
@@ -343,32 +259,25 @@ def proposed(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem) -> Pr
 
 
 def joined_probabilities(
-    pool: Pool, joined: Joined, proposals: Proposals, given: NDArray[np.int64], fixed: NDArray[np.bool_], assume: str
+    pool: Pool, joined: Joined, proposals: Proposals, asked: Rows, apart: bool
 ) -> NDArray[np.float32]:
     """(n, C) the pool's; a label adopted from the ensemble has the share of evidence behind it."""
-    out = (pool.probs if assume == APART else pool.posterior).copy()
+    out = (pool.probs if apart else pool.posterior).copy()
     rows = np.flatnonzero(joined.adopted)
     labels = joined.labels[rows]
-    confidence = adopted_confidence(pool, joined.verdict, labels, given[rows], rows, proposals.share[rows])
+    confidence = adopted_confidence(joined.verdict, proposals.share[rows])
     rest = out[rows]
     rest[np.arange(len(rows)), labels] = 0
     rest *= ((1 - confidence) / np.maximum(rest.sum(axis=1), FLOOR))[:, None]
     rest[np.arange(len(rows)), labels] = confidence
     out[rows] = rest
-    certain = np.flatnonzero(fixed)
+    certain = np.flatnonzero(asked.fixed)
     out[certain] = 0
-    out[certain, given[certain]] = 1
+    out[certain, asked.in_use[certain]] = 1
     return out
 
 
-def adopted_confidence(
-    pool: Pool,
-    verdict: Verdict,
-    labels: NDArray[np.int64],
-    given: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    share: NDArray[np.float32],
-) -> NDArray[np.float32]:
+def adopted_confidence(verdict: Verdict, share: NDArray[np.float32]) -> NDArray[np.float32]:
     """How often such a label is right: by the support of the members, and this row's own share of the votes."""
     backed = (verdict.linear + verdict.trees) / 2
     return np.asarray(np.clip(0.5 + 0.5 * backed * share, 0.5, 0.99), dtype=np.float32)

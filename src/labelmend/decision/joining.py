@@ -54,6 +54,9 @@ class Joined:
     adopted: Mask  # rows that took the ensemble's label
     left_alone: Mask  # rows whose label stays for want of evidence: the pool or the ensemble would change it
     verdict: Verdict
+    pool_labels: Codes  # the pool's alone
+    proposed: Codes  # the ensemble's
+    agreed: Mask  # disputed rows that the weaker of the rules lets in
 
 
 def join(pool: Pool, given: Codes, fixed: Mask, proposals: Proposals | None, assume: str) -> Joined:
@@ -67,18 +70,19 @@ def join(pool: Pool, given: Codes, fixed: Mask, proposals: Proposals | None, ass
     preferred = disputed & prefers(pool, proposed, given)
     agreed = preferred if proposals is None else preferred & (proposals.weighed == proposed)
     facts = _facts(pool, given, proposals, proposed, disputed, assume)
+    labels, adopted, classes = base, np.zeros_like(disputed), CANNOT_TELL
     if assume == AUTO and pool.overlap > UNPREDICTABLE and pool.posterior.shape[1] > 2:
-        base, adopted, classes = np.where(labelled, given, base), np.zeros_like(disputed), CANNOT_TELL
+        labels = np.where(labelled, given, base)
     else:
         least = DISPUTED if proposals is None else proposals.least
-        adopted, classes = disputed & _let_in(facts, assume, agreed, least), _classes(facts, assume)
-    labels = np.where(adopted, proposed, base)
+        adopted, classes = disputed & _let_in(facts, assume, agreed, least), _classes(facts, assume, least)
+        labels = np.where(adopted, proposed, base)
     if assume != APART:
         labels = np.where(fixed, given, keep_unrecognised(pool, given, labels))
         adopted = adopted & (labels == proposed)
     left_alone = labelled & ~fixed & ~adopted & ((labels != best) | preferred)
     verdict = replace(facts, classes=classes, adopted=int(adopted.sum()), waiting=int(left_alone.sum()))
-    return Joined(labels, adopted, left_alone, verdict)
+    return Joined(labels, adopted, left_alone, verdict, base, proposed, agreed)
 
 
 def prefers(pool: Pool, proposed: Codes, given: Codes) -> Mask:
@@ -140,16 +144,26 @@ def _let_in(facts: Verdict, assume: str, agreed: Mask, least: float) -> Mask:
         return nowhere
     if assume == APART:
         return everywhere if mixed < STILL_APART and linear > LINEAR_SUPPORT and trees > TREE_SUPPORT else nowhere
-    if mixed < WELL_APART and linear > LINEAR_SUPPORT + mixed and trees > TREE_SUPPORT:
+    if _supported(facts):
         return everywhere
     if WELL_APART <= mixed < STILL_APART and linear > MORE_LINEAR and trees > MORE_TREES:
         return agreed
     return nowhere
 
 
-def _classes(facts: Verdict, assume: str) -> str:
+def _supported(facts: Verdict) -> bool:
+    """Classes are well apart, and linear models and trees are with the ensemble."""
+    mixed = facts.mixing
+    if mixed is None or mixed >= WELL_APART:
+        return False
+    return facts.linear > LINEAR_SUPPORT + mixed and facts.trees > TREE_SUPPORT
+
+
+def _classes(facts: Verdict, assume: str, least: float) -> str:
+    """Clusters of the inputs need not be classes: they are apart where nobody disputes it, or members support it."""
     if assume != AUTO:
         return assume
     if facts.n_classes == 2 and facts.noise_high >= FLAT:
         return CANNOT_TELL
-    return APART if facts.mixing is not None and facts.mixing < WELL_APART else OVERLAPPING
+    undisputed = facts.mixing is not None and facts.mixing < WELL_APART and facts.disputed <= least * facts.labelled
+    return APART if undisputed or _supported(facts) else OVERLAPPING

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 APART, OVERLAPPING, CANNOT_TELL = "apart", "overlapping", "cannot tell"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What pool and ensemble said apart, for those who compare them; class codes."""
+
+    pool_labels: NDArray[np.int64]
+    pool_probs: NDArray[np.float32]
+    proposals: NDArray[np.int64]  # the ensemble's
+    agreed: NDArray[np.bool_]  # disputed rows on which the pool and the weighed graphs are with the ensemble
 
 
 @dataclass(frozen=True)
