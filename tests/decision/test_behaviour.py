@@ -177,7 +177,8 @@ def test_what_is_assumed_is_said():
     for assume in ("apart", "overlapping"):
         result = correct(X, given, assume=assume)
         assert (result.verdict.classes, result.verdict.assume) == (assume, assume)
-        assert "as you said" in result.verdict.reason or result.verdict.adopted
+        words = {"apart": "assumed", "overlapping": "as you said"}[assume]
+        assert words in result.verdict.reason or result.verdict.adopted
     assert plain().verdict.assume == "auto"
 
 

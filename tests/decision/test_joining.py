@@ -30,9 +30,9 @@ def pool(linear=7, trees=7, probs=None, **changes):
     return pool_of(sure_of(GIVEN, 4) if probs is None else probs, sure_of(GIVEN, 4), members(linear, trees), **changes)
 
 
-def proposals(mixing=0.1, rows=DISPUTED):
+def proposals(mixing=0.1, rows=DISPUTED, weighed=None, **changes):
     labels = np.where(np.isin(np.arange(N), rows), FOR, GIVEN)
-    return Proposals(labels, np.ones(N, np.float32), mixing)
+    return Proposals(labels, labels if weighed is None else weighed, np.ones(N, np.float32), mixing, **changes)
 
 
 def test_support_is_counted_by_hand():
@@ -87,11 +87,23 @@ def test_where_they_are_still_apart_only_rows_whose_change_the_pool_prefers_take
     assert found.verdict.classes == OVERLAPPING
 
 
+def test_there_the_graphs_too_must_hold_the_label_wrong_once_weighed_against_how_labels_go_wrong():
+    probs = sure_of(GIVEN, 4)
+    probs[:3] = sure_of(FOR, 4)[:3]
+    weighed = np.where(np.arange(N) < 2, FOR, GIVEN)
+    found = join(pool(6, 5, probs), GIVEN, nobody(), proposals(0.3, weighed=weighed), AUTO)
+    assert np.flatnonzero(found.adopted).tolist() == [0, 1]
+    well_apart = join(pool(6, 5, probs), GIVEN, nobody(), proposals(0.1, weighed=weighed), AUTO)
+    assert well_apart.adopted.sum() == 8
+
+
 @pytest.mark.parametrize(("n_disputed", "adopted"), [(3, False), (4, True)])
 def test_a_few_disputed_rows_are_not_worth_a_doubt(n_disputed, adopted):
     found = join(pool(8, 8), GIVEN, nobody(), proposals(rows=np.arange(n_disputed)), AUTO)
     assert found.adopted.any() == adopted
     assert found.verdict.disputed == n_disputed
+    careful = join(pool(8, 8), GIVEN, nobody(), proposals(rows=np.arange(n_disputed), least=0.0), AUTO)
+    assert careful.adopted.sum() == n_disputed, "unless what proposes is never rash"
 
 
 def test_the_pools_own_changes_stand():
@@ -124,7 +136,7 @@ def test_rows_without_a_label_get_the_pools():
 
 
 def test_the_ensemble_has_no_say_where_it_names_nothing():
-    silent = Proposals(np.full(N, -1), np.zeros(N, np.float32), 0.0)
+    silent = Proposals(np.full(N, -1), GIVEN, np.zeros(N, np.float32), 0.0)
     found = join(pool(), GIVEN, nobody(), silent, AUTO)
     assert (found.labels == GIVEN).all()
     assert found.verdict.disputed == 0
@@ -183,7 +195,7 @@ def test_two_classes_and_a_flat_likelihood_cannot_be_told(high, classes):
     given = np.arange(N) % 2
     rates = np.linspace(0, high, 101)
     made = pool_of(sure_of(given, 2, 0.55), rates=rates, rate_weights=np.full(101, 1 / 101))
-    found = join(made, given, nobody(), Proposals(given, np.ones(N, np.float32), 0.9), AUTO)
+    found = join(made, given, nobody(), Proposals(given, given, np.ones(N, np.float32), 0.9), AUTO)
     assert (found.labels == given).all()
     assert found.verdict.classes == classes
     assert found.verdict.noise_high == pytest.approx(0.95 * high, abs=0.01)

@@ -36,8 +36,8 @@ def test_apart_with_labels_adopted():
 
 def test_apart_with_none_adopted():
     assert "nothing was adopted" in said(adopted=0)
-    assert "as you said" not in said(adopted=0)
-    assert "as you said" in said(adopted=0, assume=APART)
+    assert "assumed" not in said(adopted=0)
+    assert "assumed" in said(adopted=0, assume=APART)
     assert "mixing" not in said(adopted=0, mixing=None)
 
 

@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 
 import reference
-from labelmend.evidence import members
+from labelmend.evidence import members, regression
 from labelmend.evidence.copies import deal_into_folds, groups_of_copies
-from labelmend.evidence.members import Ground, Sizes, Solved, class_shares
+from labelmend.evidence.members import Ground, Sizes, class_shares
+from labelmend.evidence.regression import Features, Linear, Regression, Solved
 
 N, CLASSES, COLUMNS = 90, 3, 5
 
@@ -36,19 +37,24 @@ def changed(plain, row):
     return dataclasses.replace(plain, given=given)
 
 
+def solved(plain, basis):
+    return Solved.of(Features(len(plain.inputs), lambda rows: basis(plain.inputs[rows])), plain.taught)
+
+
 def ridge_at(place):
     def score(plain):
-        solved = Solved.of(members.linear_features(plain.inputs), plain)
-        return members._without_own(solved, float(solved.penalties()[place]), plain)
+        basis = Linear.of(plain.inputs)
+        found = solved(plain, basis)
+        return Regression(basis, found, float(found.penalties()[place])).without_own(plain.taught)
 
     return score
 
 
 def rbf_at(width):
     def score(plain):
-        kernel = members.kernels(plain.inputs, plain.seed)[width]
-        solved = Solved.of(members.Features(len(plain.inputs), lambda rows: kernel(plain.inputs[rows])), plain)
-        return members._without_own(solved, float(solved.penalties()[3]), plain)
+        basis = regression.kernels(plain.inputs, plain.seed)[width]
+        found = solved(plain, basis)
+        return Regression(basis, found, float(found.penalties()[3])).without_own(plain.taught)
 
     return score
 
@@ -82,45 +88,44 @@ def test_a_label_changes_nothing_in_the_score_of_its_own_row(name, copies):
 
 def test_where_there_are_more_columns_than_rows_no_label_is_carried_either():
     plain = ground(columns=300, unlabelled=0)
-    solved = Solved.of(members.linear_features(plain.inputs), plain)
-    penalty = 1e-4 * float(solved.values.mean())
-    own = solved.answers(members.linear_features(plain.inputs).rows(slice(0, N)), np.array([penalty]))[0][1]
-    assert own.max() > 1 - members.LEAST_LEFT, "rows are hardly told by the others"
-    before = members._without_own(solved, penalty, plain)
-    other = changed(plain, 10)
-    after = members._without_own(Solved.of(members.linear_features(plain.inputs), other), penalty, other)
+    basis = Linear.of(plain.inputs)
+    found, other = solved(plain, basis), changed(plain, 10)
+    penalty = 1e-4 * float(found.values.mean())
+    own = found.answers(basis(plain.inputs), np.array([penalty]))[0][1]
+    assert own.max() > 1 - regression.LEAST_LEFT, "rows are hardly told by the others"
+    before = Regression(basis, found, penalty).without_own(plain.taught)
+    after = Regression(basis, solved(other, basis), penalty).without_own(other.taught)
     assert_allclose(after[10], before[10], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("copies", [False, True])
 def test_leaving_out_equals_a_fit_without_the_row_and_its_copies(copies):
     plain = ground(copies=copies)
-    solved = Solved.of(members.linear_features(plain.inputs), plain)
-    penalty = float(solved.penalties()[2])
-    found = members._without_own(solved, penalty, plain)
-    X = members.with_constant(plain.inputs, members.constant_column(plain.inputs))
-    Y = np.where(plain.labelled[:, None], plain.onehot(), np.nan)
+    basis = Linear.of(plain.inputs)
+    one = solved(plain, basis)
+    penalty = float(one.penalties()[2])
+    found = Regression(basis, one, penalty).without_own(plain.taught)
+    Y = np.where(plain.labelled[:, None], plain.taught.onehot(slice(None)), np.nan)
     for group in np.unique(plain.groups):
         gone = plain.groups == group
-        assert_allclose(found[gone], reference.ridge_without(X, Y, gone, penalty), rtol=1e-6, atol=1e-8)
+        expected = reference.ridge_without(basis(plain.inputs), Y, gone, penalty)
+        assert_allclose(found[gone], expected, rtol=1e-6, atol=1e-8)
 
 
-def test_the_penalty_is_the_one_with_the_smallest_error_left_out():
-    plain = ground()
-    solved = Solved.of(members.linear_features(plain.inputs), plain)
-    known = plain.labelled
-    errors = [
-        ((members._without_own(solved, float(penalty), plain) - plain.onehot())[known] ** 2).mean()
-        for penalty in solved.penalties()
-    ]
-    best = float(solved.penalties()[int(np.argmin(errors))])
-    assert_allclose(members.ridge(plain), members._without_own(solved, best, plain))
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_penalty_is_the_one_with_the_smallest_error_left_out(copies):
+    plain = ground(copies=copies)
+    basis, known = Linear.of(plain.inputs), plain.labelled
+    one = solved(plain, basis)
+    answers = [Regression(basis, one, float(penalty)).without_own(plain.taught) for penalty in one.penalties()]
+    errors = [((found - plain.taught.onehot(slice(None)))[known] ** 2).mean() for found in answers]
+    assert_allclose(members.ridge(plain), regression.centred(answers[int(np.argmin(errors))]))
 
 
 def test_blocks_of_rows_give_the_same_as_one_block(monkeypatch):
     plain = ground()
     whole = members.ridge(plain)
-    monkeypatch.setattr(members, "BLOCK", 17)
+    monkeypatch.setattr(regression, "BLOCK", 17)
     assert_allclose(members.ridge(plain), whole, rtol=0, atol=1e-9)
 
 

@@ -52,6 +52,13 @@ class Taught:
         out[labelled, given[labelled]] = 1
         return out
 
+    def with_copies(self, rows: slice | Codes) -> tuple[Floats, Floats]:
+        """What some rows and their copies teach together: how much, and (rows, C) how much of each class."""
+        if self.groups.max() + 1 == len(self.groups):
+            return self.counts[rows], self.counts[rows, None] * self.onehot(rows)
+        labels = _sum_by(self.groups, self.counts[:, None] * self.onehot(slice(None)))
+        return _sum_by(self.groups, self.counts)[rows], labels[rows]
+
     def judged(self) -> Codes:
         """Labelled rows, at most JUDGED."""
         labelled = np.flatnonzero(self.counts > 0)
@@ -194,26 +201,22 @@ class Regression:
         answers, own = np.empty((n, taught.n_classes)), np.empty(n)
         for block, rows in self.solved.features.blocks():
             answers[block], own[block] = self.solved.answers(rows, np.array([self.penalty]))[0]
-        count = taught.counts
-        labels = count[:, None] * taught.onehot(slice(None))
-        if taught.groups.max() + 1 < len(taught.groups):
-            count, labels = _sum_by(taught.groups, count), _sum_by(taught.groups, labels)
+        count, labels = taught.with_copies(slice(None))
         return np.asarray((answers - own[:, None] * labels) / _left(own, count))
 
 
 def fit_regression(inputs: Floats, taught: Taught, bases: Sequence[Basis]) -> Regression:
-    """With the basis and the penalty with the smallest error of the answers without the row."""
+    """With the basis and the penalty with the smallest error of the answers without the row and its copies."""
     judged = taught.judged()
-    labels, count = taught.onehot(judged), taught.counts[judged]
+    labels, (count, taken_out) = taught.onehot(judged), taught.with_copies(judged)
     best: tuple[float, Regression] | None = None
     for basis in bases:
         features = Features(len(inputs), lambda rows, basis=basis: basis(inputs[rows]))  # type: ignore[misc]
         solved = Solved.of(features, taught)
         found = solved.answers(features.rows(judged), solved.penalties())
         for penalty, (answers, own) in zip(solved.penalties(), found, strict=True):
-            own = own * count
-            errors = ((answers - own[:, None] * labels) / _left(own) - labels) ** 2
-            error = float(np.average(errors.mean(axis=1), weights=count))
+            errors = ((answers - own[:, None] * taken_out) / _left(own, count) - labels) ** 2
+            error = float(np.average(errors.mean(axis=1), weights=taught.counts[judged]))
             if best is None or error < best[0]:
                 best = (error, Regression(basis, solved, float(penalty)))
     assert best is not None
