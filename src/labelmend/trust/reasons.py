@@ -6,8 +6,9 @@ unsure. Each sign counts by how rare it is: the logarithm of the share of sample
 logarithms add up, as in Fisher's way to combine tests, without a common scale.
 
 A sample that fits no class is not relabelled: of the least fitting ones (`share`, 2 % at most) those that would change
-in doubt keep their label, and those with a misfit beyond FAR are for review even where their label stands. To leave a label standing is to believe it,
-so the share falls where more than SOME_WRONG of the labels seem wrong, and is none from MANY_WRONG on.
+in doubt keep their label, and those with a misfit beyond FAR are for review even where their label stands. To leave a
+label standing is to believe it, so the share falls where more than SOME_WRONG of the labels seem wrong, and is none
+from MANY_WRONG on.
 
 Knows arrays and the decision; does not know true labels.
 """
