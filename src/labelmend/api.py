@@ -405,8 +405,10 @@ def notice(labels: Labels, duplicates: list[list[int]], config: RunConfig) -> li
     """What is handled, and the user should know."""
     notes = list(labels.notes)
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.classes))
-    tiny = [str(c) for c in labels.classes[(sizes > 0) & (sizes < config.min_class_size)]]
-    small = int(((sizes > 0) & (sizes < config.n_branches)).sum())
+    # A class that only pred_probs name has no labels to keep; one that annotators name and nobody's label is tiny.
+    counted = (sizes > 0) | (labels.annotations is not None)
+    tiny = [str(c) for c in labels.classes[counted & (sizes < config.min_class_size)]]
+    small = int((counted & (sizes < config.n_branches)).sum())
     if tiny:
         notes.append(
             f"{len(tiny)} class(es) have fewer than {config.min_class_size} samples and keep their labels, "

@@ -36,7 +36,7 @@ def test_the_interval_is_a_beta_distribution_that_doubt_makes_wider():
     mean, low, high = accuracies(np.zeros(98, dtype=np.int64), np.repeat([1.0, 0.0], [90, 8]), 1, prior=2.0)
     share = (90 + 2 * 90 / 98) / 100
     assert_allclose(mean, share)
-    assert_allclose([low[0], high[0]], beta.ppf([0.025, 0.975], 100 * share, 100 * (1 - share)))
+    assert_allclose([low[0], high[0]], beta.ppf([0.05, 0.95], 100 * share, 100 * (1 - share)))
     _, lower, higher = accuracies(np.zeros(98, dtype=np.int64), np.full(98, 90 / 98), 1, prior=2.0)
     assert lower < low < high < higher
 
@@ -45,7 +45,7 @@ def test_intervals_cover_the_accuracy_they_estimate():
     random = np.random.default_rng(0)
     right = (random.random((400, 50)) < 0.8).astype(float)
     _, low, high = accuracies(np.repeat(np.arange(400), 50), right.ravel(), 400, prior=10.0)
-    assert 0.93 <= ((low <= 0.8) & (high >= 0.8)).mean() <= 1
+    assert 0.87 <= ((low <= 0.8) & (high >= 0.8)).mean() <= 1
 
 
 def test_the_worst_confusions_are_those_of_most_labels():

@@ -35,6 +35,7 @@ def with_values(plain, confidence, status, given_confidence=None, changed=(), **
         corrected_codes=corrected,
         given_confidence=None if given_confidence is None else np.array(given_confidence, dtype=np.float32),
         config=RunConfig(**config),
+        left_alone=None,
     )
 
 

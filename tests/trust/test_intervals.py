@@ -8,7 +8,7 @@ from labelmend.trust.intervals import over_repetitions, wilson
 @pytest.mark.parametrize(("part", "whole"), [(0, 10), (3, 10), (10, 10), (1, 1), (170, 200)])
 def test_wilsons_interval_is_that_of_scipy(part, whole):
     found = wilson(part, whole)
-    reference = binomtest(part, whole).proportion_ci(0.95, method="wilson")
+    reference = binomtest(part, whole).proportion_ci(0.90, method="wilson")
     np.testing.assert_allclose([found.low, found.high], reference, rtol=1e-9, atol=1e-12)
     assert found.value == part / whole
     assert found.count == whole
@@ -17,7 +17,7 @@ def test_wilsons_interval_is_that_of_scipy(part, whole):
 def test_over_repetitions_is_students_interval_of_the_mean():
     shares = [0.5, 0.6, 0.55, 0.7]
     found = over_repetitions(shares, 400)
-    reference = ttest_1samp(shares, 0).confidence_interval(0.95)
+    reference = ttest_1samp(shares, 0).confidence_interval(0.90)
     np.testing.assert_allclose([found.value, found.low, found.high], [0.5875, *reference], rtol=1e-9)
     assert found.count == 400
 
