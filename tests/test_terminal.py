@@ -26,6 +26,7 @@ SUMMARY = {
     "noise_rate": 0.17,
     "estimated_wrong": 2040,
     "changed": 1900,
+    "changed_for_review": 100,
     "kept": 9_900,
     "corrected": 1_800,
     "review": 300,
@@ -198,6 +199,8 @@ PICTURES = {
         "fine_alpha": 0.5,
         "hidden": 256,
         "width": 64,
+        "assume": "auto",
+        "decide": "posterior",
     },
     "warnings": [],
 }
@@ -208,6 +211,7 @@ def test_the_dry_run_of_pictures_says_how_and_at_what_size():
         "1,234 pictures, 3 classes; trained on at 256 x 256 pixels",
         "2 could not be read by their headers",
         "0 labels missing, 0 trusted",
+        "classes apart: found from the data (assume=auto)",
         "about 500 MiB of memory and time not known beforehand, 3.0 GiB of disk in /cache",
         "rounds 80, neighbours 50, alpha 0.50, width 64",
         "dry run: nothing was corrected or written",
@@ -215,8 +219,8 @@ def test_the_dry_run_of_pictures_says_how_and_at_what_size():
     embedded = {**PICTURES, "mode": "embed", "backbone": "hf:some", "unreadable": 0, "estimated_seconds": 60.0}
     lines = dry_run_lines(embedded)
     assert lines[0] == "1,234 pictures, 3 classes; embedded by hf:some at 256 x 256 pixels"
-    assert lines[2].startswith("about 500 MiB of memory and 1 min on two CPU cores, 3.0 GiB")
-    assert lines[3].endswith("width 256")
+    assert lines[3].startswith("about 500 MiB of memory and 1 min on two CPU cores, 3.0 GiB")
+    assert lines[4].endswith("width 256")
 
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
@@ -234,7 +238,9 @@ def test_the_summary_says_what_a_person_asks_first():
         "12,345 rows, 10 classes, 1 min",
         "",
         "estimated wrong labels     2,040  17.0% of the labels",
-        "corrected                  1,800  15.0% of the labels",
+        "labels changed             1,900  15.8% of the labels",
+        "  corrected                1,800  sure enough not to ask",
+        "  and for review             100  the best guess, to be looked at",
         "for review                   300  doubtful, look at these first",
         "kept                       9,900",
         "filled in                    345  had no label",
@@ -281,12 +287,15 @@ def test_the_dry_run_says_what_a_run_would_do_and_cost():
             "alpha": 0.5,
             "fine_alpha": 0.5,
             "hidden": 256,
+            "assume": "apart",
+            "decide": "posterior",
         },
         "warnings": ["left out 2 row(s)"],
     }
     assert dry_run_lines(facts) == [
         "50,000 rows x 128 columns, 10 classes",
         "5 labels missing, 1 trusted",
+        "classes apart: taken to be (assume=apart)",
         "about 854 MiB of memory and 40 s on two CPU cores",
         "rounds 3, neighbours 50, alpha 0.50, width 256",
         "note: left out 2 row(s)",
@@ -321,7 +330,7 @@ def test_the_summary_says_what_it_expects_to_have_broken_and_what_an_audit_showe
     points = [{"reviewed": 0, "left": 120.4}, {"reviewed": 200, "left": 31.0}]
     lines = summary_lines({**SUMMARY, "expected_broken": 12.4, "audit": AUDIT, "review_gain": points}, None)
     assert "good labels broken            12  of 1,900 changed labels, as the run expects" in lines
-    assert "audit: 200 errors planted, and taken out again (95 % intervals)" in lines
+    assert "audit: 200 errors planted, and taken out again (90 % intervals)" in lines
     assert "  found               90.0 % (85.0 to 93.4)" in lines
     assert "  calibration error   0.051 before, 0.012 now; temperature 1.50" in lines
     assert "wrong labels left after a look at 200 samples: 120 -> 31 expected" in lines
