@@ -41,6 +41,7 @@ from labelmend.sample_map import draw_map
 from labelmend.source import ARRAYS
 from labelmend.state import Problem, RoundState
 from labelmend.steps import fine_tune
+from labelmend.threads import few_threads
 from labelmend.time_limit import TimeLimit, read_limit
 from labelmend.torch_state import own_torch
 from labelmend.trust.annotator_record import Annotators, describe
@@ -173,7 +174,8 @@ def vector_task(
     def make_model(decided: NDArray[np.int64], trained: nn.Module) -> VectorModel:
         if net is not None or config.decide == "votes" or config.fine_tune_passes:
             return net_model(trained, scaler, labels.classes, device)
-        return fit_vector_model(matrix, inputs.preparation, scaler, decided, labels.classes, device, config.seed)
+        with few_threads(inputs.raw.size):
+            return fit_vector_model(matrix, inputs.preparation, scaler, decided, labels.classes, device, config.seed)
 
     return Task(
         make_problem(samples, labels, trusted, config),
@@ -211,7 +213,8 @@ def solve(
     plan = plan_audit(problem, config.audit, config.seed) if config.audit else None
     asked = problem if plan is None else plan.problem
     audit: Audit | None = None
-    with seeded(config.seed, device), fast_arithmetic(device):
+    size = len(problem.samples) * problem.samples.n_values
+    with seeded(config.seed, device), fast_arithmetic(device), few_threads(size):
         state = run(asked, make_net, config, LocalEngine(), listen, tell, checkpoints, limit)
         tell("decide")
         decide_for = decider(state, asked, inputs, make_net, config)
@@ -231,7 +234,8 @@ def solve(
         tell("profile")
         # Probabilities that sum to one cannot say that a sample fits no class.
         nowhere = config.budget or (inputs is not None and inputs.alone)
-        concluded = conclude(state, problem, found, decision, 0.0 if nowhere else config.outlier_share, config.seed)
+        share, sure = 0.0 if nowhere else config.outlier_share, config.review_below or 0.0
+        concluded = conclude(state, problem, found, decision, share, sure, config.seed)
     notes = [*checkpoints.notes, *harm, *found.notes]
     drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):

@@ -241,17 +241,15 @@ def dry_run_lines(facts: dict[str, Any]) -> list[str]:
 
 def _probabilities(facts: dict[str, Any]) -> list[str]:
     """What the user's own models bring, and whether classes are taken to be apart."""
-    assume, lines = facts["parameters"]["assume"], []
-    if models := facts.get("pred_probs"):
+    assume, models, lines = facts["parameters"].get("assume", "auto"), facts.get("pred_probs"), []
+    if models:
         names = ", ".join(map(_shortened, models[:ANNOTATORS])) + (", ..." if len(models) > ANNOTATORS else "")
         beside = "beside the features" if facts["features"] else "alone"
         lines.append(f"probabilities of {len(models):,} model{'s' if len(models) > 1 else ''} {beside}: {names}")
-    how = {"auto": "found from the data", "apart": "taken to be", "overlapping": "taken not to be"}
-    return (
-        [*lines, f"classes apart: {how[assume]} (assume={assume})"]
-        if facts["parameters"]["decide"] != "votes"
-        else lines
-    )
+    if models or assume != "auto":
+        how = {"auto": "found from the data", "apart": "taken to be", "overlapping": "taken not to be"}
+        lines.append(f"classes apart: {how[assume]} (assume={assume})")
+    return lines
 
 
 def _by_turns(parameters: dict[str, Any], name: str, form: str) -> str:

@@ -21,10 +21,16 @@ def contents(originals=None, **changes):
 
 
 def test_the_sentence_counts_labels_not_samples():
-    assert sentence(by_hand.result()) == (
-        "Of 7 labels about 2 (25.0%) are estimated to be wrong: 2 were corrected, 2 are doubtful and wait for a look, "
-        "and 3 were kept. 1 had no label and got one."
-    )
+    said = sentence(by_hand.result())
+    for part in (
+        "Of 7 labels about 2 (25.0%)",
+        "2 were corrected",
+        "2 are doubtful",
+        "2 of them",
+        "3 were kept",
+        "1 had",
+    ):
+        assert part in said
 
 
 def test_what_a_person_decided_is_told():

@@ -68,14 +68,14 @@ def test_found_mended_and_broken_are_counted_by_hand():
 
 def test_the_figures_are_ready_for_json_and_say_which_interval(tested):
     figures = json.loads(json.dumps(tested.summary()))
-    assert figures["interval"] == "95 %, Student's t over repetitions"
+    assert figures["interval"] == "90 %, Student's t over repetitions"
     assert figures["scores"][0]["method"] == "labelmend"
     assert set(figures["scores"][0]["found"]) == {"value", "low", "high", "count"}
 
 
 def test_one_repetition_has_wilsons_interval():
     test = selftest(*clouds(150), kinds=["random"], repeats=1, share=0.1, **QUICK)
-    assert test.summary()["interval"] == "95 %, Wilson"
+    assert test.summary()["interval"] == "90 %, Wilson"
     found = test.scores[0].found
     assert found.count == 15
     assert found.low < found.value <= found.high
@@ -126,7 +126,7 @@ def test_what_cannot_be_tested_is_said_before_any_work(parameters, message):
 def test_the_lines_of_the_terminal(tested):
     lines = selftest_lines(tested)
     assert lines[0].startswith(f"150 rows, {tested.looks_clean} look clean, errors planted in 10.0% of the labels")
-    assert lines[1] == "95 % intervals: t over 2 repetitions"
+    assert lines[1] == "90 % intervals: t over 2 repetitions"
     assert lines[4].startswith("random     labelmend")
     assert "%" in lines[4]
 

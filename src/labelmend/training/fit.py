@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmend.data.samples import Samples, at_once
+from labelmend.threads import one_torch_thread
 from labelmend.training.augment import Augment
 from labelmend.training.sgd import Optimizer
 from labelmend.training.side_by_side import side_by_side
@@ -33,15 +34,11 @@ def threads_for(nets: Sequence[nn.Module], batch_size: int) -> Iterator[None]:
     was seen to take twenty times as long there.
     """
     weights = sum(p.numel() for net in nets for p in net.parameters())
-    before = torch.get_num_threads()
-    if weights * batch_size > SMALL_STEP or before == 1:
+    if weights * batch_size > SMALL_STEP:
         yield
         return
-    torch.set_num_threads(1)
-    try:
+    with one_torch_thread():
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def net_step(

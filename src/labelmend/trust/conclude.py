@@ -27,14 +27,23 @@ class Conclusions:
 
 
 def conclude(
-    state: RoundState, problem: Problem, found: Decided, decision: Decision, outlier_share: float, seed: int
+    state: RoundState,
+    problem: Problem,
+    found: Decided,
+    decision: Decision,
+    outlier_share: float,
+    sure: float,
+    seed: int,
 ) -> Conclusions:
-    """The profile is that of the labels before outliers were held back: where they go astray is not known."""
+    """The profile is that of the labels before outliers were held back: where they go astray is not known.
+
+    `sure` is the confidence from which a change stands, however badly the sample fits.
+    """
     problem = replace(problem, given_labels=problem.labels_in_use)
     outputs = gather(state, problem, found, decision, KEPT)
     names = list(range(outputs.n_classes))
     scores = misfit(outputs)
-    foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate))
+    foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate), sure)
     in_question = _per_label_in_question(problem)
     rate, interval = found.noise_rate * in_question, found.interval
     if interval is not None:

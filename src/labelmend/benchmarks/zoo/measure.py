@@ -8,8 +8,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
-import torch
-from threadpoolctl import threadpool_limits
 
 from labelmend import __version__
 from labelmend.benchmarks.annotators import calibration_error
@@ -19,6 +17,7 @@ from labelmend.benchmarks.zoo.answers import Answers
 from labelmend.benchmarks.zoo.cells import Cell
 from labelmend.benchmarks.zoo.figures import Figures, of_labels, of_ranking, percent
 from labelmend.benchmarks.zoo.rivals import measure_rivals
+from labelmend.threads import one_thread
 
 VERSION = 1  # of a line
 OURS = "labelmend"
@@ -100,17 +99,6 @@ def warm_up() -> None:
     with one_thread(), quiet(), suppress(Exception):
         answers.ask(features, labels, 0, "auto")
         measure_rivals(data, {})
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager
