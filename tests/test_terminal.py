@@ -199,8 +199,6 @@ PICTURES = {
         "fine_alpha": 0.5,
         "hidden": 256,
         "width": 64,
-        "assume": "auto",
-        "decide": "posterior",
     },
     "warnings": [],
 }
@@ -211,7 +209,6 @@ def test_the_dry_run_of_pictures_says_how_and_at_what_size():
         "1,234 pictures, 3 classes; trained on at 256 x 256 pixels",
         "2 could not be read by their headers",
         "0 labels missing, 0 trusted",
-        "classes apart: found from the data (assume=auto)",
         "about 500 MiB of memory and time not known beforehand, 3.0 GiB of disk in /cache",
         "rounds 80, neighbours 50, alpha 0.50, width 64",
         "dry run: nothing was corrected or written",
@@ -219,8 +216,10 @@ def test_the_dry_run_of_pictures_says_how_and_at_what_size():
     embedded = {**PICTURES, "mode": "embed", "backbone": "hf:some", "unreadable": 0, "estimated_seconds": 60.0}
     lines = dry_run_lines(embedded)
     assert lines[0] == "1,234 pictures, 3 classes; embedded by hf:some at 256 x 256 pixels"
-    assert lines[3].startswith("about 500 MiB of memory and 1 min on two CPU cores, 3.0 GiB")
-    assert lines[4].endswith("width 256")
+    assert lines[2].startswith("about 500 MiB of memory and 1 min on two CPU cores, 3.0 GiB")
+    assert lines[3].endswith("width 256")
+    apart = {**embedded, "parameters": {**PICTURES["parameters"], "assume": "apart"}}
+    assert dry_run_lines(apart)[2] == "classes apart: taken to be (assume=apart)"
 
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
@@ -287,15 +286,12 @@ def test_the_dry_run_says_what_a_run_would_do_and_cost():
             "alpha": 0.5,
             "fine_alpha": 0.5,
             "hidden": 256,
-            "assume": "apart",
-            "decide": "posterior",
         },
         "warnings": ["left out 2 row(s)"],
     }
     assert dry_run_lines(facts) == [
         "50,000 rows x 128 columns, 10 classes",
         "5 labels missing, 1 trusted",
-        "classes apart: taken to be (assume=apart)",
         "about 854 MiB of memory and 40 s on two CPU cores",
         "rounds 3, neighbours 50, alpha 0.50, width 256",
         "note: left out 2 row(s)",
