@@ -218,6 +218,8 @@ def test_the_dry_run_of_pictures_says_how_and_at_what_size():
     assert lines[0] == "1,234 pictures, 3 classes; embedded by hf:some at 256 x 256 pixels"
     assert lines[2].startswith("about 500 MiB of memory and 1 min on two CPU cores, 3.0 GiB")
     assert lines[3].endswith("width 256")
+    apart = {**embedded, "parameters": {**PICTURES["parameters"], "assume": "apart"}}
+    assert dry_run_lines(apart)[2] == "classes apart: taken to be (assume=apart)"
 
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])

@@ -73,7 +73,9 @@ def test_where_classes_are_well_apart_and_members_support_it_all_disputed_rows_t
 def test_the_limits_of_support(mixing, linear, trees, adopted):
     found = join(pool(linear, trees), GIVEN, nobody(), proposals(mixing), AUTO)
     assert found.adopted.any() == adopted
-    assert found.verdict.classes == (APART if mixing < 0.25 else OVERLAPPING)
+    assert found.verdict.classes == (APART if adopted else OVERLAPPING), "clusters of the inputs need not be classes"
+    undisputed = join(pool(linear, trees), GIVEN, nobody(), proposals(mixing, rows=[]), AUTO)
+    assert undisputed.verdict.classes == (APART if mixing < 0.25 else OVERLAPPING)
 
 
 @pytest.mark.parametrize(("linear", "trees", "adopted"), [(6, 5, 3), (5, 5, 0), (6, 4, 0), (6, 3, 0)])
