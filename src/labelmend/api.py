@@ -234,8 +234,7 @@ def solve(
         tell("profile")
         # Probabilities that sum to one cannot say that a sample fits no class.
         nowhere = config.budget or (inputs is not None and inputs.alone)
-        share, sure = 0.0 if nowhere else config.outlier_share, config.review_below or 0.0
-        concluded = conclude(state, problem, found, decision, share, sure, config.seed)
+        concluded = conclude(state, problem, found, decision, 0.0 if nowhere else config.outlier_share, config.seed)
     notes = [*checkpoints.notes, *harm, *found.notes]
     drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
     if state.round_index < (config.n_rounds or 0):

@@ -100,14 +100,12 @@ def test_the_share_is_the_most_that_is_taken_and_fixed_samples_are_not():
     assert not least_fitting(scores, fixed, 0.0).any()
 
 
-def test_outliers_would_change_their_label_in_doubt_or_lie_far_outside():
+def test_outliers_lie_far_outside():
     graphs = np.full((5, 2), 0.5)
     told = by_hand([0, 0, 0, -1, -1], [1, 0, 0, 0, 0], graphs)
     scores = np.array([1.0, 1.0, FAR + 1, 1.0, FAR + 1])
-    doubtful, certain = told.confidence[0] + 0.01, told.confidence[0]
-    assert outliers(told, scores, 1.0, doubtful).tolist() == [True, False, True, False, True]
-    assert outliers(told, scores, 1.0, certain).tolist() == [False, False, True, False, True]
-    assert not outliers(told, scores, 0.0, doubtful).any()
+    assert outliers(told, scores, 1.0).tolist() == [False, False, True, False, True]
+    assert not outliers(told, scores, 0.0).any()
 
 
 def test_every_reason_by_hand():

@@ -22,17 +22,7 @@ from labelmend.evidence.copies import deal_into_folds, groups_of_copies
 from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.evidence.members import SMOOTHING, Ground, Sizes, class_shares, grow_trees, tree_scores
 from labelmend.evidence.preparation import Preparation
-from labelmend.evidence.regression import (
-    CENTRED_SCALE,
-    WIDTHS,
-    Kernel,
-    Linear,
-    Regression,
-    Taught,
-    centred,
-    fit_regression,
-    kernels,
-)
+from labelmend.evidence.regression import CENTRED_SCALE, Kernel, Linear, Regression, centred, fit_kernel, fit_regression
 from labelmend.nets.forest import Forest, Tree
 from labelmend.nets.mlp import MLP
 from labelmend.nets.normal_scores import NormalScores
@@ -42,7 +32,6 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 SIZES = Sizes(trees=100, leaf_entries=2e6)  # of some 10 MB in the file
-FEW_LANDMARKS = 200
 ROWS = 20_000  # that regressions and trees learn from at most; so many more take no longer than a net
 HIDDEN = 256
 NET_TRAINING: dict[str, Any] = {"n_passes": 8, "batch_size": 256, "lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4}
@@ -63,7 +52,7 @@ def fit_classifier(
     ground = _ground(columns, preparation, decided, order[:ROWS], n_classes, seed)
     taught, inputs = ground.taught, ground.inputs
     ridge = fit_regression(inputs, taught, [Linear.of(inputs)])
-    kernel = _fit_kernel(inputs, taught, seed)
+    kernel = fit_kernel(inputs, taught, seed)
     forest = grow_trees(ground, SIZES)
     scores = {"ridge": centred(ridge.without_own(taught)), "kernel": centred(kernel.without_own(taught))}
     scores["trees"], labels, net = tree_scores(ground, SIZES, forest), ground.given, None
@@ -118,14 +107,6 @@ def _fresh_net(n_inputs: int, n_classes: int, seed: int) -> MLP:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return MLP(n_inputs, HIDDEN, n_classes)
-
-
-def _fit_kernel(inputs: Floats, taught: Taught, seed: int) -> Regression:
-    """The width is chosen with few landmarks, which is nearly as good and takes little more than half the time."""
-    tried = kernels(inputs, seed, FEW_LANDMARKS)
-    best = fit_regression(inputs, taught, tried).basis
-    width = next(width for width, kernel in zip(WIDTHS, tried, strict=True) if kernel is best)
-    return fit_regression(inputs, taught, kernels(inputs, seed, widths=[width]))
 
 
 def _regressions(ridge: Regression, kernel: Regression, weights: dict[str, float], bias: Floats) -> Tensors:

@@ -32,18 +32,14 @@ def conclude(
     found: Decided,
     decision: Decision,
     outlier_share: float,
-    sure: float,
     seed: int,
 ) -> Conclusions:
-    """The profile is that of the labels before outliers were held back: where they go astray is not known.
-
-    `sure` is the confidence from which a change stands, however badly the sample fits.
-    """
+    """The profile is that of the labels before outliers were held back: where they go astray is not known."""
     problem = replace(problem, given_labels=problem.labels_in_use)
     outputs = gather(state, problem, found, decision, KEPT)
     names = list(range(outputs.n_classes))
     scores = misfit(outputs)
-    foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate), sure)
+    foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate))
     in_question = _per_label_in_question(problem)
     rate, interval = found.noise_rate * in_question, found.interval
     if interval is not None:

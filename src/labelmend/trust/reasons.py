@@ -5,10 +5,9 @@ are shorter than is usual in its class), the graphs see a third class around it 
 unsure. Each sign counts by how rare it is: the logarithm of the share of samples that show it as strongly. Such
 logarithms add up, as in Fisher's way to combine tests, without a common scale.
 
-A sample that fits no class is not relabelled: of the least fitting ones (`share`, 2 % at most) those that would change
-in doubt keep their label, and those with a misfit beyond FAR are for review even where their label stands. To leave a
-label standing is to believe it, so the share falls where more than SOME_WRONG of the labels seem wrong, and is none
-from MANY_WRONG on.
+A sample that fits no class is not relabelled: those with a misfit beyond FAR, but at most a `share` of all (2 %), keep
+their label and are for review. To leave a label standing is to believe it, so the share falls where more than
+SOME_WRONG of the labels seem wrong, and is none from MANY_WRONG on.
 
 Knows arrays and the decision; does not know true labels.
 """
@@ -79,13 +78,9 @@ def least_fitting(scores: Floats, fixed: NDArray[np.bool_], share: float) -> NDA
     return out
 
 
-def outliers(outputs: RunOutputs, scores: Floats, share: float, sure: float) -> NDArray[np.bool_]:
-    """Least fitting samples that lie far outside what is usual, or whose label would change without being `sure`.
-
-    Some samples always fit least; a change that evidence bears out shows that this one fits the class it goes to.
-    """
-    doubtful = (outputs.given >= 0) & (outputs.given != outputs.decided) & (outputs.confidence < sure)
-    return np.asarray(least_fitting(scores, outputs.fixed, share) & (doubtful | (scores > FAR)))
+def outliers(outputs: RunOutputs, scores: Floats, share: float) -> NDArray[np.bool_]:
+    """Least fitting samples, as far as they lie outside what is usual: some always fit least."""
+    return np.asarray(least_fitting(scores, outputs.fixed, share) & (scores > FAR))
 
 
 def reason_codes(outputs: RunOutputs, foreign: NDArray[np.bool_]) -> NDArray[np.int8]:
