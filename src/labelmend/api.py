@@ -226,15 +226,16 @@ def solve(
             tell("fine-tune")
             fine_tune(state, problem, config)
             refuse_diverged("fine-tuning", config.lr, [state.deployed_net])
+        sure = REVIEW_BELOW if temperature is None else CALIBRATED_REVIEW_BELOW
         if config.review_below is None:
-            bar = REVIEW_BELOW if temperature is None else CALIBRATED_REVIEW_BELOW
-            config = replace(config, review_below=bar)
+            config = replace(config, review_below=sure)
         decision = final_decision(found, state, problem, config)
         decision, harm = _do_no_harm(decision, found, problem, audit, config)
         tell("profile")
         # Probabilities that sum to one cannot say that a sample fits no class.
         nowhere = config.budget or (inputs is not None and inputs.alone)
-        share, sure = 0.0 if nowhere else config.outlier_share, config.review_below or 0.0
+        share = 0.0 if nowhere else config.outlier_share
+        # What is for review is the user's choice, and changes no label: `sure` is not.
         concluded = conclude(state, problem, found, decision, share, sure, config.seed)
     notes = [*checkpoints.notes, *harm, *found.notes]
     drawn = _draw(state, problem, concluded.decision, config.seed, tell, notes)
