@@ -33,7 +33,7 @@ def test_everything_that_makes_a_run_larger_makes_it_dearer(rows):
 
 
 def test_columns_and_classes_need_memory():
-    assert cost(n_columns=1000).n_bytes - cost(n_columns=500).n_bytes == 50_000 * 500 * 8
+    assert cost(n_columns=1000).n_bytes - cost(n_columns=500).n_bytes == 50_000 * 500 * 8 * 3
     assert cost(n_classes=1000, graph_k=5).n_bytes > cost(n_classes=10, graph_k=5).n_bytes
 
 

@@ -13,7 +13,7 @@ from labelmend.api import final_decision
 from labelmend.config import follow, make_config
 from labelmend.data.samples import ImageSamples, VectorSamples, colour_statistics
 from labelmend.decide import posterior, weighted_product
-from labelmend.decision import deciding
+from labelmend.decision import ensemble
 from labelmend.decision.deciding import decider
 from labelmend.decision.ensemble import deployed_evidence, graph_evidence
 from labelmend.engines.local import LocalEngine
@@ -517,7 +517,7 @@ def test_nets_that_know_less_than_the_graphs_are_left_out(monkeypatch, right):
     play(state, problem, config)
     answer = torch.nn.functional.one_hot(truth if right else (truth + 1) % 3, 3).float()
     calls = []
-    monkeypatch.setattr(deciding, "examine", lambda *_: calls.append(1) or answer)
-    found = deciding.cross_fitted(graph_evidence(state, problem), state, problem, lambda: MLP(6, 16, 3), config)
+    monkeypatch.setattr(ensemble, "examine", lambda *_: calls.append(1) or answer)
+    found = ensemble.cross_fitted(graph_evidence(state, problem), state, problem, lambda: MLP(6, 16, 3), config)
     assert len(calls) == (config.examinations if right else 1)
     assert found is None if not right else torch.equal(found, answer)

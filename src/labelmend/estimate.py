@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from labelmend.config import RunConfig
 
 BASE_BYTES = 400 * 2**20  # interpreter and torch
-START_SECONDS = 1.0  # to load torch
+START_SECONDS = 2.5  # to load torch and scikit-learn
 PRODUCTS_PER_SECOND = 60e9  # multiply-adds of blocked matrix products, top-k included
 SPARSE_PER_SECOND = 4e9  # multiply-adds of sparse products, with the solver's vector work
 STEPS_PER_SECOND = 900.0  # training steps of a small net
 PICTURES_PER_SECOND = 50.0  # of 224 x 224 pixels through EfficientNet-Lite0
 EDGES_PER_NEIGHBOR = 1.6  # a graph of k neighbours made symmetric
+POOL_SECONDS, POOL_PER_ROW, MORE_PER_ROW = 0.4, 8e-4, 2e-4  # members, joining and classifier; the first many rows cost
+POOL_ROWS = 12_000
+MEMBERS = 7  # arrays of (rows, classes) that the pool holds
 SOLVER_ENTRIES = 2**23  # the solver works on blocks of columns no larger than this
 
 
@@ -44,7 +47,8 @@ def _bytes(config: RunConfig, n_rows: int, n_columns: int, n_classes: int) -> fl
     solver = 6 * min(n_rows * 2 * branches * n_classes, SOLVER_ENTRIES) * 4
     probabilities = 6 * n_rows * n_classes * 4
     suggestions = n_rows * 2 * branches**2 * 12
-    return BASE_BYTES + inputs + embeddings + graphs + solver + probabilities + suggestions
+    pool = 0 if config.decide == "votes" else MEMBERS * n_rows * n_classes * 4 + 2 * n_rows * n_columns * 8
+    return BASE_BYTES + inputs + embeddings + graphs + solver + probabilities + suggestions + pool
 
 
 def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
@@ -57,7 +61,14 @@ def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
     held_out = config.examinations * (config.held_out_folds - 1) * (config.held_out_passes or 0)
     passes = config.warmup_passes + 3 * rounds + held_out
     train = passes * n_rows / (config.batch_size or 1) / STEPS_PER_SECOND
-    return START_SECONDS + rounds * branches * (search + solve) + train
+    pool = 0.0 if config.decide == "votes" else _pool_seconds(n_rows, n_classes)
+    return START_SECONDS + rounds * branches * (search + solve) + train + pool
+
+
+def _pool_seconds(n_rows: int, n_classes: int) -> float:
+    """Most members and the classifier learn from so many rows at most; what they say of all rows costs less."""
+    scores = 2 * n_rows * n_classes * MEMBERS / PRODUCTS_PER_SECOND * 100
+    return POOL_SECONDS + POOL_PER_ROW * min(n_rows, POOL_ROWS) + MORE_PER_ROW * n_rows + scores
 
 
 def _products(n_rows: int, k: int, alpha: float, tolerance: float) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.decide import KEPT, Decision
+from labelmend.decide import Decision
 from labelmend.decision.deciding import Decided
 from labelmend.state import Problem, RoundState
 from labelmend.trust.profile import NoiseProfile, noise_profile
@@ -36,7 +36,7 @@ def conclude(
 ) -> Conclusions:
     """The profile is that of the labels before outliers were held back: where they go astray is not known."""
     problem = replace(problem, given_labels=problem.labels_in_use)
-    outputs = gather(state, problem, found, decision, KEPT)
+    outputs = gather(state, problem, found, decision)
     names = list(range(outputs.n_classes))
     scores = misfit(outputs)
     foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate))

@@ -29,7 +29,7 @@ class RunOutputs:
     given: Codes  # -1: no label
     decided: Codes  # the label the run holds most probable
     confidence: Floats  # its posterior probability
-    kept: NDArray[np.bool_]  # the given label stays, without doubt
+    kept: NDArray[np.bool_]  # the given label stays, and not for want of evidence
     fixed: NDArray[np.bool_]  # trusted: never in question
     graphs: Floats  # (n, C) what the graphs say without the sample's own label
     logits: Floats  # (n, C) of the deployed net, centred: rows sum to zero
@@ -49,15 +49,14 @@ class RunOutputs:
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def gather(state: RoundState, problem: Problem, found: Decided, decision: Decision, kept: int) -> RunOutputs:
-    """`kept` is the status that says so."""
+def gather(state: RoundState, problem: Problem, found: Decided, decision: Decision) -> RunOutputs:
     assert state.neighbors is not None
     features, logits = embed(state.deployed_net, problem.samples)
     return RunOutputs(
         given=_numpy(problem.given_labels),
         decided=_numpy(decision.labels),
         confidence=_numpy(decision.confidence),
-        kept=_numpy(decision.status) == kept,
+        kept=_numpy((decision.labels == problem.given_labels) & ~found.left_alone),  # whatever is for review
         fixed=_numpy(problem.trusted),
         graphs=_numpy(as_distribution(state.held_out)),
         logits=_numpy(logits - logits.mean(dim=1, keepdim=True)),
