@@ -138,8 +138,8 @@ def test_a_trusted_row_keeps_its_class_and_stays_out_of_the_transition():
     trusted = np.arange(400) < 200
     given[:200] = true[:200]
     data, _ = data_of(scores, given, trusted)
-    assert data.by_given[:, :200].nnz == 0
-    assert data.by_given.sum() == 200
+    assert data.in_question.tolist() == (~trusted).tolist()
+    assert data.counts(np.full((400, scores[next(iter(scores))].shape[1]), 1.0))[0].sum() == 200
     found = fit(scores, given, trusted)
     assert_allclose(found.posterior[:200].max(axis=1), 1)
     assert (found.posterior[:200].argmax(axis=1) == given[:200]).all()
@@ -211,3 +211,19 @@ def test_members_that_say_nothing_change_nothing():
     found = fit({"none": np.zeros((150, 3), np.float32)}, given)
     assert found.overlap > 0.5
     assert sure_of(given, 3).argmax(axis=1).tolist() == given.tolist()
+
+
+def test_of_many_classes_the_likely_ones_stand_for_all(monkeypatch):
+    rng = np.random.default_rng(0)
+    n, n_classes = 400, 60
+    true = rng.integers(n_classes, size=n)
+    given = np.where(rng.random(n) < 0.2, rng.integers(n_classes, size=n), true)
+    scores = {
+        name: (3 * np.eye(n_classes)[true] + rng.normal(size=(n, n_classes))).astype(np.float32) for name in "abc"
+    }
+    nobody, known = np.zeros(n, dtype=bool), np.ones(n_classes, dtype=bool)
+    found = stage.fit_pool(scores, given, nobody, known)
+    monkeypatch.setattr(stage, "MANY_CLASSES", n_classes)
+    dense = stage.fit_pool(scores, given, nobody, known)
+    assert (found.posterior.argmax(axis=1) == dense.posterior.argmax(axis=1)).mean() >= 0.99
+    assert found.noise_rate == pytest.approx(dense.noise_rate, abs=0.01)

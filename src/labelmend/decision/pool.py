@@ -9,8 +9,8 @@ is not chosen but averaged over: every rate of a grid has the weight (root of it
 little noise) x (step of the grid), and posterior, noise rate and interval are means under these weights. The root
 stands for rows that are not independent. So what cannot be known stays visible in the interval.
 
-Trusted rows teach p directly and stay out of T; rows without a label are predicted only. At most FITTED entries of
-(row, class) are fitted on; all rows are judged.
+Trusted rows teach p directly and stay out of T; rows without a label are predicted only. At most MOST_FITTED rows, and
+of many classes the LIKELY ones of each row, are fitted on; all rows and classes are judged.
 
 Knows scores and labels by number; does not know features or how a member came to its scores.
 """
@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -36,7 +35,8 @@ ABSENT = -30.0  # bias of a class that nothing names
 STEPS, FIRST_ITERATIONS, ITERATIONS, EM_PASSES = 12, 60, 12, 3
 ENOUGH = 1e-5  # change of the log likelihood per row at which the turns end
 COMMON_ROWS, SPREAD_ROWS = 20.0, 2.0  # rows' worth of the common noise rate, and per class of uniform errors
-ENTRIES, FEWEST_FITTED, MOST_FITTED = 2_000_000, 2_000, 10_000  # rows x classes, and rows, that are fitted on
+ENTRIES, FEWEST_FITTED, MOST_FITTED = 200_000, 4_000, 10_000  # rows x classes, and rows, that are fitted on
+MANY_CLASSES, LIKELY = 40, 20  # above, a row is fitted on its most likely classes and the given one
 NEGLIGIBLE = 1e-4  # weight of a rate that is not worth its posterior
 INTERVAL = (0.05, 0.95)
 BLOCK = 2**22  # entries of (row, class) judged at once
@@ -122,11 +122,12 @@ def rate_weights(rates: Floats, log_likelihood: Floats) -> Floats:
 class _Data:
     """The rows that are fitted on."""
 
-    flat: Floats  # (rows * C, members)
+    flat: Floats  # (rows * K, members)
+    likely: Codes | None  # (rows, K) the classes of those columns, C: all others; None: all of them, in order
     given: Codes
     trusted: NDArray[np.bool_]
     n_classes: int
-    by_given: scipy.sparse.csr_matrix  # (C, rows) ones of the rows in question
+    in_question: NDArray[np.bool_]  # rows that T is learned from
     bias: Floats  # (C,) 0, or ABSENT
     unnamed: NDArray[np.bool_]  # (C,) classes that no label names, but a model of the user does
 
@@ -136,26 +137,64 @@ class _Data:
     ) -> _Data:
         n_classes, members = stacked.shape[1:]
         rows = np.flatnonzero(given >= 0)
-        most = int(np.clip(ENTRIES / n_classes, FEWEST_FITTED, MOST_FITTED))
+        most = int(np.clip(ENTRIES / min(n_classes, LIKELY), FEWEST_FITTED, MOST_FITTED))
         if len(rows) > most:
             rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
         labels, certain = given[rows], trusted[rows]
-        places = np.flatnonzero(~certain)
-        by_given = scipy.sparse.csr_matrix(
-            (np.ones(len(places)), (labels[places], places)), shape=(n_classes, len(rows))
-        )
-        flat = stacked[rows].reshape(-1, members).astype(np.float64)
-        unnamed = known & (np.bincount(labels, minlength=n_classes) == 0)
-        return cls(flat, labels, certain, n_classes, by_given, np.where(known, 0.0, ABSENT), unnamed)
+        chosen, likely = stacked[rows], None
+        if n_classes > MANY_CLASSES:
+            chosen, likely = likely_classes(chosen, labels)
+        flat = chosen.reshape(-1, members).astype(np.float64)
+        unnamed = known & (np.bincount(given[given >= 0], minlength=n_classes) == 0)
+        return cls(flat, likely, labels, certain, n_classes, ~certain, np.where(known, 0.0, ABSENT), unnamed)
 
     def answers(self, theta: Floats) -> Floats:
         members = self.flat.shape[1]
-        logits = (self.flat @ theta[:members]).reshape(len(self.given), -1) + theta[members:] + self.bias
-        return softmax(logits)
+        bias = theta[members:] + self.bias
+        if self.likely is not None:
+            bias = np.append(bias, np.log(self.n_classes - LIKELY))[self.likely]
+        return softmax((self.flat @ theta[:members]).reshape(len(self.given), -1) + bias)
 
     def joint(self, p: Floats, transition: Floats) -> Floats:
         """P(true = c, given | x); the label of a trusted row is its class."""
-        return joint_with(p, transition, self.given, self.trusted)
+        if self.likely is None:
+            return joint_with(p, transition, self.given, self.trusted)
+        others = (1 - transition.diagonal().mean()) / (self.n_classes - 1)
+        padded = np.vstack([transition, np.full(self.n_classes, others)])
+        likelihood = padded[self.likely, self.given[:, None]]
+        likelihood[self.trusted] = self.likely[self.trusted] == self.given[self.trusted, None]
+        return np.asarray(p * likelihood)
+
+    def per_class(self, values: Floats) -> Floats:
+        """(C,) sums of (rows, K) values."""
+        if self.likely is None:
+            return np.asarray(values.sum(axis=0))
+        sums = np.asarray(np.bincount(self.likely.ravel(), values.ravel(), self.n_classes + 1), dtype=np.float64)
+        return np.asarray(sums[: self.n_classes])
+
+    def counts(self, posterior: Floats) -> Floats:
+        """(C, C) expected labels in question by (true, given) class."""
+        asked, labels = posterior[self.in_question], self.given[self.in_question]
+        true = np.arange(self.n_classes)[None] if self.likely is None else self.likely[self.in_question]
+        cells = (true * self.n_classes + labels[:, None]).ravel()
+        sums = np.asarray(np.bincount(cells, asked.ravel(), (self.n_classes + 1) * self.n_classes), dtype=np.float64)
+        return np.asarray(sums.reshape(-1, self.n_classes)[: self.n_classes])
+
+
+def likely_classes(stacked: NDArray[np.float32], labels: Codes) -> tuple[NDArray[np.float32], Codes]:
+    """Scores (rows, LIKELY + 1, members) and classes of each row's most likely classes, the given one among them.
+
+    The last column stands for all other classes, by the mean of their scores: without them every row would be thought
+    likelier than it is, and most of all those whose label is wrong.
+    """
+    n_classes = stacked.shape[1]
+    together = stacked.mean(axis=2)
+    together[np.arange(len(labels)), labels] = np.inf
+    likely = np.sort(np.argpartition(-together, LIKELY, axis=1)[:, :LIKELY], axis=1)
+    chosen = np.take_along_axis(stacked, likely[:, :, None], axis=1)
+    others = (stacked.sum(axis=1) - chosen.sum(axis=1)) / (n_classes - LIKELY)
+    last = np.full((len(labels), 1), n_classes)
+    return np.concatenate([chosen, others[:, None]], axis=1), np.concatenate([likely, last], axis=1)
 
 
 def softmax(logits: Floats) -> Floats:
@@ -195,8 +234,8 @@ def fit_at_rate(data: _Data, rate: float, start: Floats | None) -> Fit:
         value, p = _objective(data, theta, transition)[0], data.answers(theta)
         for _ in range(EM_PASSES):
             joint = data.joint(p, transition)
-            counts = data.by_given @ (joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-12))
-            transition = transition_at(rate, counts.T, data.unnamed)
+            counts = data.counts(joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-12))
+            transition = transition_at(rate, counts, data.unnamed)
         if abs(last - value) < ENOUGH * len(data.given):
             break
         last = value
@@ -212,7 +251,7 @@ def _objective(data: _Data, theta: Floats, transition: Floats) -> tuple[float, F
     pull = theta - np.concatenate([np.full(members, 1 / members), np.zeros(data.n_classes)])
     difference = p - joint / seen
     value = -float(np.log(seen).sum()) + 0.5 * float(pull @ pull)
-    gradient = np.concatenate([data.flat.T @ difference.ravel(), difference.sum(axis=0)]) + pull
+    gradient = np.concatenate([data.flat.T @ difference.ravel(), data.per_class(difference)]) + pull
     return value, gradient
 
 
