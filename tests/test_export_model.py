@@ -102,7 +102,7 @@ def test_a_file_that_answers_differently_is_not_put_in_place(vector_model, tmp_p
     target = tmp_path / "model.onnx"
     target.write_text("the old one")
     other = copy.deepcopy(vector_model)
-    other.head.net.head.weight.data.mul_(-1)
+    other.head.ridge.bias.data.add_(torch.tensor([5.0, 0, 0]))
     write = stage._write
     monkeypatch.setattr(stage, "_write", lambda model, path: write(other, path))
     with pytest.raises(LabelmendError, match=r"They differ by .*; nothing was written"):

@@ -20,7 +20,7 @@ from labelmend.report.drawings import nice_ticks
 @pytest.mark.parametrize("lr", [1e30, 1e15])
 def test_nets_that_diverge_end_the_run(tmp_path, lr, warmup_passes):
     features, true = blobs(60)
-    settings = {**QUICK, "lr": lr, "warmup_passes": warmup_passes, "tune": False}
+    settings = {**QUICK, "lr": lr, "warmup_passes": warmup_passes}
     with pytest.raises(TrainingError, match=re.escape(f"lr smaller (it is {lr:g}")):
         labelmend.correct(features, plant(true, 0.1)[0], **settings, checkpoints=tmp_path / "kept", checkpoint_every=0)
     kept = [path.name for path in (tmp_path / "kept").glob("round-*")]

@@ -154,8 +154,8 @@ def test_an_embedded_model_asks_for_its_backbone_when_it_is_to_predict(embedded,
     back = again(embedded, tmp_path, TinyBackbone())
     np.testing.assert_array_equal(back.predict_proba(pixels), embedded.predict_proba(pixels))
     about = json.loads((tmp_path / "model.json").read_text())
-    assert (about["kind"], about["backbone"]["name"]) == ("pictures-embedded", "TinyBackbone")
-    assert {name.split(".")[0] for name in load_file(tmp_path / "model.safetensors")} == {"net", "scaler"}
+    assert (about["kind"], about["backbone"]["name"]) == ("pictures-embedded-pooled", "TinyBackbone")
+    assert {name.split(".")[0] for name in load_file(tmp_path / "model.safetensors")} == {"head"}
 
 
 def test_a_named_backbone_is_found_again_by_its_name(tmp_path, monkeypatch):

@@ -21,6 +21,12 @@ def model():
     return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], **QUICK).model
 
 
+@pytest.fixture(scope="module")
+def net_of_run():
+    X, y = blobs(spread=2.0)
+    return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], preset="paper", **QUICK).model
+
+
 class Tied(nn.Module):
     """A net of the user's: two layers that share their weights."""
 
@@ -36,8 +42,9 @@ class Tied(nn.Module):
         return features, self.head(features)
 
 
-def test_probabilities_are_the_softmax_of_the_net_on_scaled_rows(model):
+def test_probabilities_of_a_net_of_the_run_are_the_softmax_of_it_on_scaled_rows(net_of_run):
     X, _ = blobs(n=12, seed=5)
+    model = net_of_run
     rows = (torch.from_numpy(X.astype(np.float32)) - model.head.scale.mean) / model.head.scale.scale
     with torch.no_grad():
         expected = model.head.net(rows)[1].double().softmax(dim=1)
@@ -124,7 +131,8 @@ def test_rows_that_are_not_finite_are_refused(model):
         model.predict_proba(X)
 
 
-def test_weights_of_another_net_are_refused(model, tmp_path):
+def test_weights_of_another_net_are_refused(net_of_run, tmp_path):
+    model = net_of_run
     model.save(tmp_path)
     description = json.loads((tmp_path / "model.json").read_text())
     (tmp_path / "model.json").write_text(json.dumps({**description, "shape": {**description["shape"], "n_hidden": 5}}))

@@ -15,7 +15,7 @@ from labelmend.torch_state import own_torch
 
 FEATURES, TRUE = blobs(40)
 GIVEN = plant(TRUE, 0.1)[0]
-FAST = {**QUICK, "n_rounds": 1, "warmup_passes": 1, "tune": False}
+FAST = {**QUICK, "n_rounds": 1, "warmup_passes": 1}
 
 
 def corrected(seed=0):

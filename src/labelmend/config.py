@@ -352,7 +352,7 @@ def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) ->
     """The preset for this kind of data with some values changed; unknown names are errors."""
     known = {entry.name for entry in dataclasses.fields(RunConfig)}
     if changes.pop("tune", None) is not None:
-        warnings.warn("tune has no effect any more: the weights of the pool follow the data.", LabelmendWarning, 3)
+        warnings.warn("tune has no effect any more: the weights of the pool follow the data.", LabelmendWarning, 4)
     unknown = sorted(set(changes) - known)
     if unknown:
         raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")

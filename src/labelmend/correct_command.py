@@ -62,6 +62,7 @@ class KeptOptions:
     ignore: list[str] = field(default_factory=list)
     features: str | None = None
     drop_bad_rows: bool = False
+    pred_probs: list[str] = field(default_factory=list)
     mode: str | None = None
     backbone: str | None = None
     size: int | None = None

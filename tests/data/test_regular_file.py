@@ -89,7 +89,7 @@ def run(tmp_path_factory):
 NAMES = [
     *("labels.csv", "codes.npz", "votes.npz", "neighbors.npz", "transition.npz", "summary.json", "history.json"),
     *("config.json", "source.json", "model.json", "model.safetensors", "profile.json", "reasons.csv", "map.npz"),
-    *("review.sqlite", "reviewed.npz", "labels_before_review.csv", "unreadable.csv", "audit.json", "tuning.json"),
+    *("review.sqlite", "reviewed.npz", "labels_before_review.csv", "unreadable.csv", "audit.json", "verdict.json"),
 ]
 
 

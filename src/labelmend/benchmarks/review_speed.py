@@ -152,6 +152,9 @@ def doubtful(small: Correction, ids: Any, given: list[Any], rng: np.random.Gener
         reason=None,
         misfit=None,
         profile=None,
+        label_score=None,
+        left_alone=None,
+        verdict=None,
     )
 
 
