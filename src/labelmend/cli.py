@@ -12,6 +12,7 @@ import difflib
 import errno
 import io
 import json
+import os
 import re
 import signal
 import sys
@@ -76,8 +77,12 @@ def _say(text: str, error: BaseException) -> None:
 
 @contextmanager
 def _ended_politely() -> Iterator[None]:
+    ours = os.getpid()
+
     def end(number: int, frame: Any) -> None:
-        raise Terminated
+        if os.getpid() == ours:
+            raise Terminated
+        os._exit(128 + number)  # a worker that was forked from here, and is no longer needed
 
     if threading.current_thread() is not threading.main_thread():
         yield
