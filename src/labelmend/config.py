@@ -17,7 +17,7 @@ from typing import Any, Literal
 from labelmend.errors import ConfigError, LabelmendWarning
 from labelmend.training.loss_names import BRANCH_LOSSES, CORRECTED_LOSSES
 
-SMALL, LARGE = 4_000, 12_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
+SMALL, LARGE = 4_000, 8_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
 FEW_PICTURES = 5_000  # below it a round is a handful of steps
 PACKAGES, FINE_PACKAGES = 4, 16  # B by turns: large patches find errors that sit together, small ones those at borders
 FINE_K, FINE_ALPHA = 10, 0.9  # by the same turns: few neighbours and a long way, many and a short one
@@ -62,7 +62,7 @@ class RunConfig:
     )
     n_rounds: int | None = _option(
         None,
-        "rounds; follows the data: 10, 8 from 4,000 rows, 3 above 12,000; training on pictures 64, or 20 below 5,000",
+        "rounds; follows the data: 10, 8 from 4,000 rows, 3 above 8,000; training on pictures 64, or 20 below 5,000",
         minimum=1,
     )
     correct_every: int = _option(1, "rounds between corrections; the others only train the deployed net", minimum=1)
@@ -72,7 +72,7 @@ class RunConfig:
     )
     # Nets and training
     hidden: int | None = _option(
-        None, "width of the net; follows the data: 512, or 256 above 12,000 rows", minimum=1, maximum=2**16
+        None, "width of the net; follows the data: 512, or 256 above 8,000 rows", minimum=1, maximum=2**16
     )
     architecture: str = _option(
         "auto",
@@ -145,13 +145,13 @@ class RunConfig:
     # Graphs and votes
     graph_k: int | None = _option(
         None,
-        "neighbours; follows the data: rows per class / 12, from 5 to 20 (above 12,000 rows 32, pictures 50)",
+        "neighbours; follows the data: rows per class / 12, from 5 to 20 (above 8,000 rows 32, pictures 50)",
         minimum=1,
     )
     fine_graph_k: int | None = _option(
         None,
         "neighbours in every other round, that of fine_packages; follows the data: at most 10, or graph_k where that "
-        "is set, for pictures, in preset paper, and above 12,000 rows",
+        "is set, for pictures, in preset paper, and above 8,000 rows",
         minimum=1,
     )
     gamma: float = _option(3.0, "power of the similarity in the graph", minimum=0)
@@ -190,7 +190,7 @@ class RunConfig:
     )
     held_out_passes: int | None = _option(
         None,
-        "passes of the nets that judge samples they have not seen; follows the data: 0, or 6 above 12,000 rows",
+        "passes of the nets that judge samples they have not seen; follows the data: 0, or 6 above 8,000 rows",
         minimum=0,
     )
     held_out_folds: int = _option(

@@ -98,8 +98,8 @@ def add_ratios(records: list[Record]) -> Facts:
 def exponents(records: list[Record]) -> Facts:
     """e in figure ~ rows^e by least squares on logarithms, over all sizes and over the three largest.
 
-    Above 12,000 rows the method takes fewer rounds and searches neighbours in cells, so the smallest size can make the
-    first of the two too small.
+    Above 8,000 rows the method takes fewer rounds, above 12,000 it searches neighbours in cells: one size can make
+    the first of the two too small.
     """
     facts: Facts = {}
     for method in dict.fromkeys(r.method for r in records):
