@@ -86,7 +86,8 @@ def decider(
     share = vote_share(state)
     nets = None
     if config.held_out_passes:
-        nets = cross_fitted(graphs, state, problem, make_net, config)
+        near = torch.from_numpy(inputs.neighbour_votes(problem.given_labels.cpu().numpy(), problem.n_classes))
+        nets = cross_fitted(graphs, near.to(graphs.device), state, problem, make_net, config)
     evidence = EnsembleEvidence(graphs, state.vote.labels, share, nets)
     return lambda asked: by_pool(evidence, inputs, asked, config)
 

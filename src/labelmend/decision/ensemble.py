@@ -73,16 +73,25 @@ def vote_share(state: RoundState) -> Tensor:
 
 
 def cross_fitted(
-    graphs: Tensor, state: RoundState, problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
+    graphs: Tensor,
+    votes: Tensor,
+    state: RoundState,
+    problem: Problem,
+    make_net: Callable[[], nn.Module],
+    config: RunConfig,
 ) -> Tensor | None:
-    """(n, C) of fresh nets that learned the decided labels of other folds; each turn decides anew."""
+    """(n, C) of fresh nets that learned the decided labels of other folds; each turn decides anew.
+
+    None where they know less than the `votes` of near rows. Graphs are no measure: the nets they are made from have
+    seen the labels.
+    """
     given = problem.given_labels
     found = best_labels(weighted_product([graphs], [GRAPHS_ALONE]), problem, config.assume)
     answers: list[Tensor] = []
     for number in range(config.examinations):
         decided = torch.where(problem.trusted, given, found)
         answer = examine(state, problem, make_net, config, decided, number)
-        if clearly_worse(answer, graphs, given):
+        if clearly_worse(answer, votes, given):
             break  # nets with too few samples a class
         answers.append(answer)
         found = best_labels(together(graphs, mean_of(answers)), problem, config.assume)

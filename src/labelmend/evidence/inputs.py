@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from labelmend.evidence.copies import Groups, groups_of_copies
-from labelmend.evidence.members import NEIGHBOURS, Ground, Scores, class_shares, member_scores
+from labelmend.evidence.members import NEIGHBOURS, Ground, Scores, class_shares, knn, member_scores
 from labelmend.evidence.preparation import Preparation, fit_preparation, seen_columns
 from labelmend.graph.knn import cell_neighbors, make_cells, normalize_rows
 
@@ -62,19 +62,17 @@ class Inputs:
         cells = make_cells(rows, CELLS_SEARCHED, torch.Generator().manual_seed(self.seed))
         return np.asarray(cell_neighbors(rows, cells, wanted).indices.numpy())
 
+    def ground(self, given: Codes, n_classes: int) -> Ground:
+        shares = class_shares(given, n_classes)
+        return Ground(self.raw, self.prepared, given, n_classes, self.groups, self.neighbours, self.seed, shares)
+
+    def neighbour_votes(self, given: Codes, n_classes: int) -> Scores:
+        """(n, C) what the nearest rows say: the least that a predictor has to know."""
+        return knn(self.ground(given, n_classes)).astype(np.float32)
+
     def scores(self, given: Codes, n_classes: int) -> dict[str, Scores]:
         """name -> (n, C) of every member that learned the given labels, and of the user's own models."""
-        ground = Ground(
-            self.raw,
-            self.prepared,
-            given,
-            n_classes,
-            self.groups,
-            self.neighbours,
-            self.seed,
-            class_shares(given, n_classes),
-        )
-        members = member_scores(ground)
+        members = member_scores(self.ground(given, n_classes))
         beyond = self.known(given, n_classes) & (np.bincount(given[given >= 0], minlength=n_classes) == 0)
         if beyond.any():
             members = {name: with_unnamed(found, self.given_scores, beyond) for name, found in members.items()}
