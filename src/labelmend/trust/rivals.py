@@ -42,7 +42,8 @@ def cleanlab(features: NDArray[Any], given: NDArray[Any], neighbours: int, seed:
         warnings.simplefilter("ignore")  # 200 iterations are often not enough to converge; that is part of the recipe
         model = LogisticRegression(max_iter=200)
         probabilities = cross_val_predict(model, features, codes, cv=5, method="predict_proba")
-        flagged = find_label_issues(codes, probabilities)
+        # In this process: one that is forked beside running threads may wait for ever.
+        flagged = find_label_issues(codes, probabilities, n_jobs=1)
     labels = np.where(flagged, classes[probabilities.argmax(axis=1)], given)
     return Outcome(labels, float(np.mean(flagged)))
 
