@@ -19,8 +19,8 @@ test: lint browser
 	$(BIN)/python -m pytest
 
 lint: $(READY)
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
 	$(BIN)/mypy
 
 # Chromium for the browser tests, if there is none; without one they are skipped, but fail where CI=true.
@@ -28,13 +28,13 @@ browser: $(READY)
 	$(BIN)/python tests/chromium.py
 
 bench: $(READY)
-	$(BIN)/labelmend benchmark digits --out benchmarks/results/digits.json
+	$(BIN)/python -m bench digits --out bench/results/digits.json
 
 # The core tests with the lowest versions that are promised, in an environment of their own. Not part of CI: it takes a
 # download of gigabytes and some minutes.
 LOWEST := .venv-lowest
-CORE := tests/data tests/graph tests/training tests/test_api.py tests/test_config.py tests/test_estimator.py \
-	tests/test_run_folder.py tests/test_checkpoint.py tests/review/test_apply.py tests/review/test_decisions.py
+CORE := tests/inputs tests/ensemble tests/test_api.py tests/test_config.py tests/test_estimator.py \
+	tests/storage tests/review/test_apply.py tests/review/test_decisions.py
 
 $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
@@ -50,7 +50,7 @@ lowest: $(LOWEST)/.ready
 SEED ?= 1
 INPUTS ?= 10000
 fuzz: $(READY)
-	$(BIN)/python benchmarks/fuzz.py --seed $(SEED) --inputs $(INPUTS)
+	$(BIN)/python bench/fuzz.py --seed $(SEED) --inputs $(INPUTS)
 
 clean:
 	rm -rf .venv $(LOWEST)

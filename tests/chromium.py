@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from labelmend.benchmarks.chromium import find_chromium
+from bench.chromium import find_chromium
 
 MISSING = (
     "the browser tests need Chromium, and there is none (chromium, chromium-browser, google-chrome, or playwright's). "

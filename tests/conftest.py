@@ -2,17 +2,20 @@
 
 import os
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
 
+from bench.chromium import find_chromium, launch_arguments
 from chromium import MISSING
-from labelmend.benchmarks.chromium import find_chromium, launch_arguments
 
 # The same examples every time: a red test is due to a change, never to the draw.
 settings.register_profile("labelmend", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("labelmend")
+ROOT = Path(__file__).parents[1]
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # bench is not installed
 torch.set_num_threads(1)  # tensors are tiny here: handing them to threads costs more than the arithmetic
 
 

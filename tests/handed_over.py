@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 from PIL import Image
 
-from labelmend.data.labels import Labels
-from labelmend.source import ARRAYS
+from labelmend.labels import Labels
+from labelmend.storage.source import ARRAYS
 
 GIVEN = ["ant", "bee", None, "ant", "cat", "ant", "bee", "cat"]
 NEW = ["ant", "ant", "bee", "cat", "cat", "ant", "cat", "cat"]

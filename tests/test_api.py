@@ -10,9 +10,9 @@ from torch import nn
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from labelmend.ensemble.loss_names import BRANCH_LOSSES
+from labelmend.ensemble.nets.mlp import MLP
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
-from labelmend.nets.mlp import MLP
-from labelmend.training.loss_names import BRANCH_LOSSES
 
 STATUS = {"kept", "corrected", "review", "filled"}
 

@@ -3,7 +3,7 @@ import os
 import pytest
 
 import chromium
-from labelmend.benchmarks.chromium import launch_arguments
+from bench.chromium import launch_arguments
 
 
 def test_the_page_renders_and_collects_errors_and_requests(page):

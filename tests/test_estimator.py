@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend import LabelCorrector, RunConfig
+from labelmend.ensemble.nets.mlp import MLP
 from labelmend.errors import ConfigError, DataError
-from labelmend.nets.mlp import MLP
 
 # Checks of scikit-learn that cannot hold, each with its reason. There are none: sample weights, several outputs and
 # missing values are not offered, and the tags say so.

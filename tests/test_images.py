@@ -11,11 +11,11 @@ import labelmend
 from blobs import plant
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
 from labelmend import images
-from labelmend.data.pictures import find_pictures
+from labelmend.cli.dry_run import plan
+from labelmend.ensemble.nets.resnet import ResNet50
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
-from labelmend.image_plan import plan
 from labelmend.images import correct_images, default_cache, train_size
-from labelmend.nets.resnet import ResNet50
+from labelmend.inputs.pictures.find import find_pictures
 
 pytest.importorskip("PIL")
 

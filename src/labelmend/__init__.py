@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelmend.api import correct
     from labelmend.config import RunConfig
-    from labelmend.data.annotations import labels_by_annotator
     from labelmend.estimator import LabelCorrector
     from labelmend.images import correct_images
+    from labelmend.inputs.annotations import labels_by_annotator
     from labelmend.result import Correction
     from labelmend.review.apply import read_decisions
-    from labelmend.run_folder import load
-    from labelmend.trust.selftest import selftest
+    from labelmend.selftest.run import selftest
+    from labelmend.storage.run_folder import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,10 +36,10 @@ __all__ = [
 _HOMES = {
     "correct": "labelmend.api",
     "correct_images": "labelmend.images",
-    "labels_by_annotator": "labelmend.data.annotations",
-    "load": "labelmend.run_folder",
+    "labels_by_annotator": "labelmend.inputs.annotations",
+    "load": "labelmend.storage.run_folder",
     "read_decisions": "labelmend.review.apply",
-    "selftest": "labelmend.trust.selftest",
+    "selftest": "labelmend.selftest.run",
     "LabelCorrector": "labelmend.estimator",
     "Correction": "labelmend.result",
     "RunConfig": "labelmend.config",

@@ -18,40 +18,38 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from labelmend.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
 from labelmend.config import CALIBRATED_REVIEW_BELOW, REVIEW_BELOW, RunConfig, follow, make_config
-from labelmend.data.features import check_features, conflicting_duplicates, fit_scaler, read_features
-from labelmend.data.labels import Labels, check_classes, read_labels, values_of
-from labelmend.data.samples import Samples, VectorSamples
-from labelmend.decide import STATUS_NAMES, Decision, decide
+from labelmend.decision.annotators import QUALITY_PRIOR
 from labelmend.decision.deciding import Decided, decider
+from labelmend.decision.limits import at_precision, within_budget, without_changes
+from labelmend.decision.posterior import STATUS_NAMES, Decision, decide
 from labelmend.decision.verdict import APART
+from labelmend.diagnosis.annotators import Annotators, describe
+from labelmend.diagnosis.audit import finish_audit, noise_in_question, plan_audit
+from labelmend.diagnosis.conclude import Conclusions, conclude
+from labelmend.diagnosis.projection import draw_map
+from labelmend.diagnosis.reasons import REASON_TYPE, REASONS
+from labelmend.diagnosis.reliability import Audit
 from labelmend.engines.local import LocalEngine, fast_arithmetic
+from labelmend.ensemble.nets.mlp import MLP
+from labelmend.ensemble.run import Callback, Progress, run
+from labelmend.ensemble.state import Problem, RoundState
+from labelmend.ensemble.steps import fine_tune
+from labelmend.ensemble.threads import few_threads
+from labelmend.ensemble.time_limit import TimeLimit, read_limit
+from labelmend.ensemble.torch_state import own_torch, refuse_diverged
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.evidence.inputs import Inputs
-from labelmend.evidence.pred_probs import PredProbs, read_pred_probs
-from labelmend.finite import refuse_diverged
-from labelmend.loop import Callback, Progress, run
-from labelmend.model import NetFactory, VectorModel, fit_vector_model, net_model
-from labelmend.nets.mlp import MLP
-from labelmend.repeat import call_text
+from labelmend.inputs.consensus import opinions_of, read_annotated, settled, with_consensus
+from labelmend.inputs.features import check_features, conflicting_duplicates, fit_scaler, read_features
+from labelmend.inputs.pred_probs import PredProbs, read_pred_probs
+from labelmend.labels import Labels, check_classes, read_labels, values_of
+from labelmend.models.vectors import NetFactory, VectorModel, fit_vector_model, net_model
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
-from labelmend.run_folder import versions
-from labelmend.sample_map import draw_map
-from labelmend.source import ARRAYS
-from labelmend.state import Problem, RoundState
-from labelmend.steps import fine_tune
-from labelmend.threads import few_threads
-from labelmend.time_limit import TimeLimit, read_limit
-from labelmend.torch_state import own_torch
-from labelmend.trust.annotator_record import Annotators, describe
-from labelmend.trust.annotators import QUALITY_PRIOR
-from labelmend.trust.audit import finish_audit, noise_in_question, plan_audit
-from labelmend.trust.audit_record import Audit
-from labelmend.trust.conclude import Conclusions, conclude
-from labelmend.trust.consensus import opinions_of, read_annotated, settled, with_consensus
-from labelmend.trust.limits import at_precision, within_budget, without_changes
-from labelmend.trust.reasons import REASON_TYPE, REASONS
+from labelmend.samples import Samples, VectorSamples
+from labelmend.storage.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
+from labelmend.storage.run_folder import versions
+from labelmend.storage.source import ARRAYS, call_text
 
 
 @own_torch()

@@ -14,10 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from labelmend.api import correct
-from labelmend.data.features import MIN_ROWS
-from labelmend.data.labels import read_labels
 from labelmend.errors import ConfigError, DataError
-from labelmend.model import NetFactory
+from labelmend.inputs.features import MIN_ROWS
+from labelmend.labels import read_labels
+from labelmend.models.vectors import NetFactory
 
 
 class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

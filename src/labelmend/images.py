@@ -22,33 +22,32 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend import api
-from labelmend.backbone_features import backbone_features
-from labelmend.checkpoint import CHECKPOINT_SECONDS
 from labelmend.config import Data, RunConfig, follow, make_config
-from labelmend.data.annotations import is_table
-from labelmend.data.features import MIN_ROWS, check_features, conflicting_duplicates
-from labelmend.data.labels import Labels, check_classes, objects, read_labels
-from labelmend.data.load import AnnotatorColumns
-from labelmend.data.picture_cache import DecodedPictures, decode, native_size
-from labelmend.data.picture_set import Pictures, checked, unique_or_rows
-from labelmend.data.picture_table import check_pixels
-from labelmend.data.pictures import find_pictures
-from labelmend.data.samples import ImageSamples, colour_statistics
+from labelmend.ensemble.nets.preact_resnet import PreActResNet
+from labelmend.ensemble.nets.resnet import ResNet50
+from labelmend.ensemble.run import Callback, Progress
+from labelmend.ensemble.time_limit import read_limit
+from labelmend.ensemble.torch_state import own_torch
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
-from labelmend.image_model import EmbeddedImageModel, NamedBackbone, TrainedImageModel
-from labelmend.loop import Callback, Progress
-from labelmend.model import NetFactory, VectorModel
-from labelmend.nets.backbone import Backbone
-from labelmend.nets.preact_resnet import PreActResNet
-from labelmend.nets.pretrained import LITE0, load_backbone
-from labelmend.nets.resnet import ResNet50
-from labelmend.nets.weights import load_weights, read_weights
-from labelmend.repeat import call_text
+from labelmend.inputs.annotations import is_table
+from labelmend.inputs.backbones.backbone import Backbone
+from labelmend.inputs.backbones.load import LITE0, load_backbone
+from labelmend.inputs.backbones.weights import load_weights, read_weights
+from labelmend.inputs.consensus import read_annotated, settled
+from labelmend.inputs.features import MIN_ROWS, check_features, conflicting_duplicates
+from labelmend.inputs.pictures.cache import DecodedPictures, decode, native_size
+from labelmend.inputs.pictures.features import backbone_features
+from labelmend.inputs.pictures.find import find_pictures
+from labelmend.inputs.pictures.records import Pictures, checked, unique_or_rows
+from labelmend.inputs.pictures.tables import check_pixels
+from labelmend.inputs.tables import AnnotatorColumns
+from labelmend.labels import Labels, check_classes, objects, read_labels
+from labelmend.models.pictures import EmbeddedImageModel, NamedBackbone, TrainedImageModel
+from labelmend.models.vectors import NetFactory, VectorModel
 from labelmend.result import Correction
-from labelmend.source import source_of_pictures
-from labelmend.time_limit import read_limit
-from labelmend.torch_state import own_torch
-from labelmend.trust.consensus import read_annotated, settled
+from labelmend.samples import ImageSamples, colour_statistics
+from labelmend.storage.checkpoint import CHECKPOINT_SECONDS
+from labelmend.storage.source import call_text, source_of_pictures
 
 Mode = Literal["embed", "train"]
 MODES = ("auto", "embed", "train")

@@ -16,16 +16,15 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from labelmend.config import RunConfig
-from labelmend.data.labels import Labels
 from labelmend.decision.verdict import Parts, Verdict
+from labelmend.diagnosis.annotators import Annotators
+from labelmend.diagnosis.profile import NoiseProfile, kinds_text, sentences
+from labelmend.diagnosis.reasons import REASONS
+from labelmend.diagnosis.reliability import Audit
+from labelmend.ensemble.records import RoundRecord
 from labelmend.errors import ConfigError, LabelmendWarning
-from labelmend.records import RoundRecord
-from labelmend.source import Source
-from labelmend.trust.annotator_record import Annotators
-from labelmend.trust.audit_record import Audit
-from labelmend.trust.profile import NoiseProfile
-from labelmend.trust.profile_words import kinds_text, sentences
-from labelmend.trust.reasons import REASONS
+from labelmend.labels import Labels
+from labelmend.storage.source import Source
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
@@ -198,7 +197,7 @@ class Correction:
 
     def save(self, path: str | Path, force: bool = False) -> Path:
         """Write the run folder; an existing one is replaced only with `force`, and only once the new one is whole."""
-        from labelmend.run_folder import save
+        from labelmend.storage.run_folder import save
 
         return save(self, Path(path), force)
 

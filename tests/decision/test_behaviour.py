@@ -12,8 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_clas
 
 import labelmend
 from blobs import QUICK, plant
+from labelmend.ensemble.state import Problem
 from labelmend.errors import LabelmendError, LabelmendWarning
-from labelmend.state import Problem
 
 FAST = {**QUICK, "seed": 0}
 

@@ -3,9 +3,9 @@
 import torch
 from torch.testing import assert_close
 
-from labelmend.data.samples import VectorSamples
+from labelmend.ensemble.nets.mlp import MLP
 from labelmend.evidence.cross_fit import held_out_probabilities
-from labelmend.nets.mlp import MLP
+from labelmend.samples import VectorSamples
 
 
 def judge(rows, labels, fold_of, n_folds=2, seed=0, mixup=False):

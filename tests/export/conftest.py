@@ -8,7 +8,7 @@ import pytest
 import labelmend
 from blobs import QUICK, blobs
 from handed_over import STATUS, SURE, result_of, tree, write_pictures, write_table
-from labelmend.source import picture_source, table_source
+from labelmend.storage.source import picture_source, table_source
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from PIL import Image
 
 from handed_over import CLASSES, GIVEN, NEW, SURE, pixels, write_pictures
 from labelmend.errors import DataError, LabelmendWarning
-from labelmend.source import picture_source
+from labelmend.storage.source import picture_source
 
 
 def archive(make):

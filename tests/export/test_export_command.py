@@ -7,11 +7,11 @@ import pytest
 
 import labelmend
 from handed_over import NEW, read_table
-from labelmend.cli import main
+from labelmend.cli.main import main
 from labelmend.export.formats import FORMATS
 from labelmend.review.apply import apply
 from labelmend.review.decisions import Choice, Decisions, Subject
-from labelmend.run_readme import run_readme
+from labelmend.storage.run_readme import run_readme
 
 
 @pytest.fixture

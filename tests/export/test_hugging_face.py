@@ -6,7 +6,7 @@ from PIL import Image
 
 from handed_over import CLASSES, GIVEN, NEW, SURE, pixels, write_pictures, write_table
 from labelmend.errors import DataError, LabelmendWarning
-from labelmend.source import ARRAYS, picture_source, table_source
+from labelmend.storage.source import ARRAYS, picture_source, table_source
 
 datasets = pytest.importorskip("datasets")
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from handed_over import CHANGED, GIVEN, NEW, SURE, read_table, tree, write_pictures, write_table
-from labelmend.cli import main
+from labelmend.cli.main import main
 from labelmend.errors import ConfigError, DataError, RunFolderError
 from labelmend.export.undo import Columns, undo
-from labelmend.source import picture_source, table_source
+from labelmend.storage.source import picture_source, table_source
 
 
 def undone(given, out="back.csv", **how):

@@ -7,7 +7,7 @@ import pytest
 
 from handed_over import GIVEN, NEW, STATUS, SURE, read_table, write_pictures, write_table
 from labelmend.errors import DataError, LabelmendWarning
-from labelmend.source import picture_source, table_source
+from labelmend.storage.source import picture_source, table_source
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

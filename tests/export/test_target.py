@@ -6,7 +6,7 @@ import pytest
 from handed_over import tree
 from labelmend.errors import ConfigError, DataError, RunFolderError
 from labelmend.export.formats import FORMATS
-from labelmend.source import ARRAYS
+from labelmend.storage.source import ARRAYS
 
 
 def names():

@@ -148,7 +148,7 @@ def test_points_are_coloured_by_class_and_one_class_can_be_picked(page, pages):
 def test_the_picture_on_hover_is_that_of_the_sample(page, tmp_path):
     from PIL import Image
 
-    from labelmend.originals import Originals
+    from labelmend.storage.originals import Originals
 
     class Shades(Originals):
         kind = "pictures"

@@ -5,9 +5,9 @@ import pytest
 from PIL import Image
 from result_by_hand import Painted
 
-from labelmend.originals import Originals
 from labelmend.report import pictures
 from labelmend.report.pictures import SHEET_BYTES, make_atlas
+from labelmend.storage.originals import Originals
 
 
 class Plain(Originals):

@@ -7,7 +7,7 @@ import result_by_hand as by_hand
 
 import labelmend
 from blobs import QUICK, blobs, plant
-from labelmend.cli import main
+from labelmend.cli.main import main
 from labelmend.errors import RunFolderError
 from labelmend.report import write
 
@@ -113,7 +113,7 @@ def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeyp
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("labelmend.target.os.fsync", full)
+    monkeypatch.setattr("labelmend.storage.target.os.fsync", full)
     with pytest.raises(RunFolderError, match="No space left"):
         by_hand.result().report(tmp_path / "new folder" / "page.html")
     assert list(tmp_path.iterdir()) == []
@@ -152,7 +152,7 @@ def test_pictures_of_a_list_of_files_are_in_the_report(tmp_path):
     for i in range(40):
         paths.append(tmp_path / f"{i}.png")
         Image.new("RGB", (20, 20), (i, 100, 0)).save(paths[-1])
-    from labelmend.source import Source
+    from labelmend.storage.source import Source
 
     result = labelmend.correct(features, plant(true, 0.2)[0], ids=[str(p) for p in paths], **QUICK)
     result = dataclasses.replace(result, source=Source("pictures", files=tuple(map(str, paths))))
@@ -164,7 +164,7 @@ def test_pictures_of_a_list_of_files_are_in_the_report(tmp_path):
 
 def test_after_a_review_the_report_shows_the_merged_labels(run, capsys):
     from labelmend.review.decisions import FILE, LABEL, Choice, Decisions, Subject
-    from labelmend.run_folder import read_run
+    from labelmend.storage.run_folder import read_run
 
     before = read_run(run)
     log = Decisions(run / FILE, Subject.of(before))

@@ -8,9 +8,9 @@ import scipy.sparse
 
 import labelmend
 from blobs import QUICK, blobs
-from labelmend.data.labels import Labels, objects
-from labelmend.data.pictures import find_pictures
-from labelmend.source import ARRAYS, picture_source, table_source
+from labelmend.inputs.pictures.find import find_pictures
+from labelmend.labels import Labels, objects
+from labelmend.storage.source import ARRAYS, picture_source, table_source
 
 CLASSES = ["cat", "dog", "fox & <b>hen"]
 N = 36

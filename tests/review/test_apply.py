@@ -8,13 +8,13 @@ import pytest
 from made import made_result
 
 import labelmend
-from labelmend.cli import main
+from labelmend.cli.main import main
 from labelmend.errors import RunFolderError
 from labelmend.review import apply as apply_module
 from labelmend.review.apply import apply, read_decisions
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject
-from labelmend.run_folder import read_run, refuse_existing
-from labelmend.source import ARRAYS
+from labelmend.storage.run_folder import read_run, refuse_existing
+from labelmend.storage.source import ARRAYS
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_the_parquet_says_the_same(run, decide):
 
 def test_a_stale_parquet_does_not_stay(run, decide, monkeypatch):
     decide((0, LABEL, 2))
-    monkeypatch.setattr("labelmend.run_folder.util.find_spec", lambda name: None)
+    monkeypatch.setattr("labelmend.storage.run_folder.util.find_spec", lambda name: None)
     apply(run)
     assert not (run / "labels.parquet").exists()
 

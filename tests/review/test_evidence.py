@@ -4,7 +4,7 @@ from made import CLASSES, made_result
 
 from labelmend.review.decisions import LABEL, UNSURE, Line, Standing
 from labelmend.review.evidence import Neighbor, Share, Witness, _percent
-from labelmend.source import ARRAYS
+from labelmend.storage.source import ARRAYS
 
 N = 36
 

@@ -11,7 +11,7 @@ from labelmend.review.decisions import Standing
 from labelmend.review.desk import Desk
 from labelmend.review.evidence import Witness
 from labelmend.review.queue import Filter, Queue
-from labelmend.source import ARRAYS
+from labelmend.storage.source import ARRAYS
 
 N = 36
 

@@ -6,8 +6,8 @@ from made import array_run, made_result
 
 from labelmend.review.decisions import LABEL, SKIP, UNSURE, Line, Standing
 from labelmend.review.queue import PRIOR, Filter, Queue
-from labelmend.run_folder import read_run
-from labelmend.source import ARRAYS
+from labelmend.storage.run_folder import read_run
+from labelmend.storage.source import ARRAYS
 
 N = 36
 

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from serving import start
 
-from labelmend.cli import main
-from labelmend.review import command
+from labelmend.cli import review as command
+from labelmend.cli.main import main
 from labelmend.review.desk import Desk
 
 

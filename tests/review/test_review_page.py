@@ -12,7 +12,7 @@ from serving import served, start
 import labelmend
 from labelmend.review.apply import apply
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, OPEN, SKIPPED, Subject, read_log
-from labelmend.run_folder import read_run
+from labelmend.storage.run_folder import read_run
 
 
 @pytest.fixture

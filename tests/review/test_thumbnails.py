@@ -5,9 +5,9 @@ import pytest
 from made import picture_run
 from PIL import Image
 
-from labelmend.originals import Originals, open_originals
 from labelmend.review.thumbnails import FOLDER, SIDES, Thumbnails
-from labelmend.run_folder import read_run
+from labelmend.storage.originals import Originals, open_originals
+from labelmend.storage.run_folder import read_run
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import pytest
 
 import labelmend
 from blobs import blobs, plant
-from labelmend.cli import main
+from labelmend.cli.main import main
 from labelmend.errors import DataError
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject
 from labelmend.review.trusted import merge_decided, read_decided
-from labelmend.run_folder import read_run
+from labelmend.storage.run_folder import read_run
 
 QUICK = ["--n-rounds", "2", "--n-branches", "2", "--packages-per-branch", "2", "--hidden", "16", "--graph-k", "5"]
 NAMES = np.array(["ant", "bee", "cow"])
@@ -99,7 +99,7 @@ def test_a_run_that_goes_on_takes_the_decisions_it_began_with(reviewed):
 def test_resuming_repeats_the_same_decisions(reviewed, tmp_path, monkeypatch, capsys):
     run, _, given = reviewed
     monkeypatch.chdir(tmp_path)
-    from labelmend import correct_command
+    from labelmend.cli import correct as correct_command
 
     def killed(*_, **__):
         raise KeyboardInterrupt

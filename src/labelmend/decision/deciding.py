@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.config import RunConfig
-from labelmend.decide import FLOOR, Posterior, transition_of, weighted_product
-from labelmend.decision.ensemble import (
+from labelmend.decision.annotators import AnnotatedPosterior, annotated_posterior
+from labelmend.decision.ensemble_evidence import (
     GRAPHS_ALONE,
     NETS,
     EnsembleEvidence,
@@ -38,11 +38,11 @@ from labelmend.decision.ensemble import (
 from labelmend.decision.joining import Joined, Proposals, join
 from labelmend.decision.mixing import best_space, mixing
 from labelmend.decision.pool import Pool, fit_pool
+from labelmend.decision.posterior import FLOOR, Posterior, transition_of, weighted_product
 from labelmend.decision.verdict import APART, Parts, Verdict
+from labelmend.ensemble.state import Problem, RoundState
 from labelmend.evidence.inputs import Inputs
-from labelmend.evidence.pred_probs import ALONE, looks_in_sample
-from labelmend.state import Problem, RoundState
-from labelmend.trust.annotators import AnnotatedPosterior, annotated_posterior
+from labelmend.inputs.pred_probs import ALONE, looks_in_sample
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from labelmend.data.samples import Samples
-from labelmend.training.fit import BranchesLoss
-from labelmend.training.sgd import Optimizer
-from labelmend.training.stepper import Stepper
+from labelmend.ensemble.fit import BranchesLoss
+from labelmend.ensemble.sgd import Optimizer
+from labelmend.ensemble.stepper import Stepper
+from labelmend.samples import Samples
 
 Result = TypeVar("Result")
 

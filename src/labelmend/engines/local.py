@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from labelmend.data.samples import Samples
 from labelmend.engines.base import Result
-from labelmend.training.fit import BranchesLoss, branches_step, train_branches_pass
-from labelmend.training.sgd import Optimizer
-from labelmend.training.stepper import Stepper
+from labelmend.ensemble.fit import BranchesLoss, branches_step, train_branches_pass
+from labelmend.ensemble.sgd import Optimizer
+from labelmend.ensemble.stepper import Stepper
+from labelmend.samples import Samples
 
 
 @contextmanager

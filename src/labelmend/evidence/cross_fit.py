@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labelmend.data.samples import Samples
-from labelmend.embed import embed
-from labelmend.training import losses
-from labelmend.training.fit import net_step, train_pass
-from labelmend.training.sgd import set_learning_rate, sgd
+from labelmend.ensemble import losses
+from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import net_step, train_pass
+from labelmend.ensemble.sgd import set_learning_rate, sgd
+from labelmend.samples import Samples
 
 MIXED = 10  # the other sample's share is half a uniform number to this power, much like that of Beta(.1, .1)
 

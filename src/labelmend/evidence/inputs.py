@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from labelmend.ensemble.graphs import cell_neighbors, make_cells, normalize_rows
 from labelmend.evidence.copies import Groups, groups_of_copies
 from labelmend.evidence.members import NEIGHBOURS, Ground, Scores, class_shares, knn, member_scores
 from labelmend.evidence.preparation import Preparation, fit_preparation, seen_columns
-from labelmend.graph.knn import cell_neighbors, make_cells, normalize_rows
 
 Codes = NDArray[np.int64]
 EXACT_ROWS = 12_000  # above, neighbours are searched in nearby cells only

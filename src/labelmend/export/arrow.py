@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.load import numbers_or_none
-from labelmend.data.parquet import METADATA, noted_features, require_pyarrow
-from labelmend.data.table_rows import ArrayRows, ParquetRows, Rows
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import CONFIDENCE, GIVEN, SourceTable
-from labelmend.run_folder import as_text
+from labelmend.files.parquet import METADATA, noted_features, require_pyarrow
+from labelmend.inputs.table_rows import ArrayRows, ParquetRows, Rows
+from labelmend.inputs.tables import numbers_or_none
+from labelmend.storage.run_folder import as_text
 
 Features = dict[str, Any]  # of each column, as dataset_info.json spells it
 ROWS_AT_ONCE = 10_000

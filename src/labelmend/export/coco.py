@@ -12,10 +12,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from labelmend.data.picture_pixels import Unreadable, read_size
 from labelmend.errors import DataError
 from labelmend.export.handover import Handover
 from labelmend.export.tables import texts
+from labelmend.inputs.pictures.pixels import Unreadable, read_size
 
 
 def write_coco(handover: Handover, path: Path) -> None:

@@ -14,10 +14,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from labelmend.data.picture_pixels import Unreadable
 from labelmend.export.handover import Handover
 from labelmend.export.picture_files import ending, place
 from labelmend.export.tables import texts
+from labelmend.inputs.pictures.pixels import Unreadable
 
 
 def write_fiftyone(handover: Handover, folder: Path) -> None:

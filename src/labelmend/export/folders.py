@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from labelmend.data.picture_pixels import Unreadable
-from labelmend.data.picture_set import Source
 from labelmend.export.handover import Handover
 from labelmend.export.picture_files import Names, ending, place, safe_name
 from labelmend.export.tables import texts, write_rows
+from labelmend.inputs.pictures.pixels import Unreadable
+from labelmend.inputs.pictures.records import Source
 
 INDEX, LEFT_OUT = "labels.csv", "left_out.csv"
 COLUMNS = ("file", "id", "label", "label_given", "status", "confidence")

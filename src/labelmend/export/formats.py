@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from labelmend.data.picture_pixels import quiet
 from labelmend.errors import ConfigError
 from labelmend.export.cleanlab import write_cleanlab
 from labelmend.export.coco import write_coco
@@ -22,9 +21,10 @@ from labelmend.export.hugging_face import write_hugging_face
 from labelmend.export.label_studio import write_label_studio
 from labelmend.export.patch import write_patch
 from labelmend.export.tables import write_csv, write_parquet
+from labelmend.inputs.pictures.pixels import quiet
 from labelmend.result import Correction
-from labelmend.source import places
-from labelmend.target import whole
+from labelmend.storage.source import places
+from labelmend.storage.target import whole
 
 
 @dataclass(frozen=True)

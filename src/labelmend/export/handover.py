@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.picture_pixels import require_pillow
 from labelmend.errors import DataError
-from labelmend.originals import OriginalPictures, Originals, open_originals
+from labelmend.inputs.pictures.pixels import require_pillow
 from labelmend.result import UNREADABLE, Correction, plain_value
-from labelmend.run_folder import as_text
+from labelmend.storage.originals import OriginalPictures, Originals, open_originals
+from labelmend.storage.run_folder import as_text
 
 
 @dataclass(frozen=True)

@@ -22,18 +22,18 @@ from typing import Any
 
 import numpy as np
 
-from labelmend.data.parquet import require_pyarrow
-from labelmend.data.picture_pixels import Unreadable, open_source, reasons
-from labelmend.data.picture_set import Source, Sources
-from labelmend.data.picture_table import PICTURE_COLUMNS, is_saved_dataset, open_saved
 from labelmend.errors import DataError
 from labelmend.export.arrow import Features, described, replace_labels, table_with_labels
 from labelmend.export.handover import Handover
 from labelmend.export.picture_files import png_bytes
 from labelmend.export.source_table import CONFIDENCE, GIVEN, TABLES, label_column, samples_of_rows, source_table
 from labelmend.export.tables import scores
-from labelmend.originals import OriginalPictures
+from labelmend.files.parquet import require_pyarrow
+from labelmend.inputs.pictures.pixels import Unreadable, open_source, reasons
+from labelmend.inputs.pictures.records import Source, Sources
+from labelmend.inputs.pictures.tables import PICTURE_COLUMNS, is_saved_dataset, open_saved
 from labelmend.result import UNREADABLE
+from labelmend.storage.originals import OriginalPictures
 
 DATA, STATE, INFO = "data-00000-of-00001.arrow", "state.json", "dataset_info.json"
 ROWS_AT_ONCE, PICTURES_AT_ONCE = 10_000, 100

@@ -21,13 +21,13 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from labelmend import __version__
-from labelmend.data.picture_pixels import Unreadable
 from labelmend.errors import DataError
 from labelmend.export.coco import common_folder
 from labelmend.export.handover import Handover
 from labelmend.export.picture_files import ending, place
 from labelmend.export.tables import texts
-from labelmend.originals import OriginalPictures
+from labelmend.inputs.pictures.pixels import Unreadable
+from labelmend.storage.originals import OriginalPictures
 
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 README = """\

@@ -17,10 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from labelmend.data.json_file import checked_fields, read_json
-from labelmend.data.regular_file import regular_file
 from labelmend.errors import DataError
 from labelmend.export.handover import Handover
+from labelmend.files.reading import checked_fields, read_json, regular_file
 
 FORMAT, FORMAT_VERSION = "labelmend patch", 1
 

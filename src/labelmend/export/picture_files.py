@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.picture_folder import ENDINGS
-from labelmend.data.picture_pixels import open_source, read_format, reasons
-from labelmend.data.picture_set import Source
+from labelmend.inputs.pictures.folders import ENDINGS
+from labelmend.inputs.pictures.pixels import open_source, read_format, reasons
+from labelmend.inputs.pictures.records import Source
 
 RESERVED = {"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))}
 FORBIDDEN = set('/\\:*?"<>|')

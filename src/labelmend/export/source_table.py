@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.picture_table import LABEL_NAMES
-from labelmend.data.table_rows import ArrayRows, Rows, open_rows
 from labelmend.errors import DataError
 from labelmend.export.handover import Handover
-from labelmend.originals import OriginalPictures, OriginalRows
-from labelmend.run_folder import as_text
+from labelmend.inputs.pictures.tables import LABEL_NAMES
+from labelmend.inputs.table_rows import ArrayRows, Rows, open_rows
+from labelmend.storage.originals import OriginalPictures, OriginalRows
+from labelmend.storage.run_folder import as_text
 
 GIVEN, CONFIDENCE = "label_given", "label_confidence"  # the columns that are added
 TABLES = (".csv", ".parquet")

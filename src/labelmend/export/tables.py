@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelmend.data.load import numbers_or_none
-from labelmend.data.parquet import require_pyarrow
-from labelmend.data.table_rows import CsvRows
 from labelmend.export.arrow import table_with_labels, typed_array
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import CONFIDENCE, GIVEN, source_table
-from labelmend.run_folder import as_text
+from labelmend.files.parquet import require_pyarrow
+from labelmend.inputs.table_rows import CsvRows
+from labelmend.inputs.tables import numbers_or_none
+from labelmend.storage.run_folder import as_text
 
 COLUMNS = ("id", "label", "label_given", "status", "confidence")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

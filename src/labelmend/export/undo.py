@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labelmend.data.load import csv_rows, whole_rows
-from labelmend.data.parquet import read_parquet, require_pyarrow
-from labelmend.data.picture_pixels import Unreadable
-from labelmend.data.picture_set import spelled
-from labelmend.data.picture_table import PICTURE_COLUMNS
 from labelmend.errors import ConfigError, DataError
 from labelmend.export import folders, tables
 from labelmend.export.arrow import features_of, typed_array
 from labelmend.export.patch import Change, Patch, read_patch
 from labelmend.export.picture_files import Names, place
-from labelmend.run_folder import as_text
-from labelmend.target import MARKER, whole
+from labelmend.files.parquet import read_parquet, require_pyarrow
+from labelmend.inputs.pictures.pixels import Unreadable
+from labelmend.inputs.pictures.records import spelled
+from labelmend.inputs.pictures.tables import PICTURE_COLUMNS
+from labelmend.inputs.tables import csv_rows, whole_rows
+from labelmend.storage.run_folder import as_text
+from labelmend.storage.target import MARKER, whole
 
 NAMED = 10  # samples or columns named in a message
 MISSING_CLASS = ""  # pictures without a label lie in no class folder

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labelmend.page.html import Html, element
+from labelmend.diagnosis.annotators import Annotators, Confusion
 from labelmend.report.blocks import details, section, table
 from labelmend.report.contents import Contents
 from labelmend.report.drawings import bar
+from labelmend.report.html import Html, element
 from labelmend.report.wording import class_name, shortened
-from labelmend.trust.annotator_record import Annotators, Confusion
 
 ROWS, MOST_ROWS = 20, 1_000  # annotators that are shown at once, and at all
 CONFUSIONS = 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labelmend.page.html import Html, element
+from labelmend.report.html import Html, element
 
 
 def section(id: str, title: str, meaning: str, *inside: Any) -> Html:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labelmend.page.html import Html, element, together
 from labelmend.report.blocks import details, section, table
 from labelmend.report.classes import ClassNoise, Flow, Pair
 from labelmend.report.contents import Contents
 from labelmend.report.drawings import bar
+from labelmend.report.html import Html, element, together
 from labelmend.report.sample_cards import show_pair
 from labelmend.report.wording import class_name, shortened
 

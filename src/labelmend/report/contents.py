@@ -26,20 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.decision.verdict import Verdict
-from labelmend.originals import Originals
-from labelmend.records import RoundRecord
+from labelmend.diagnosis.annotators import Annotators
+from labelmend.diagnosis.profile import NoiseProfile
+from labelmend.diagnosis.reasons import REASONS
+from labelmend.ensemble.records import RoundRecord
 from labelmend.report.classes import ClassNoise, Flow, Pair, class_noise, flow, pairs
 from labelmend.report.making import Making, describe_making
 from labelmend.report.pictures import Atlas, make_atlas
 from labelmend.report.samples import Describer, Gallery, galleries
 from labelmend.report.trust import TrustContents, trust_contents
 from labelmend.result import UNREADABLE, Correction
-from labelmend.trust.annotator_record import Annotators
-from labelmend.trust.profile import NoiseProfile
-from labelmend.trust.reasons import REASONS
+from labelmend.storage.originals import Originals
 
 if TYPE_CHECKING:
-    from labelmend.trust.selftest import SelfTest
+    from labelmend.selftest.run import SelfTest
+
 
 STATUSES = ("kept", "filled", "unreadable", "reviewed", "review", "corrected")  # the last are drawn on top
 HISTOGRAMS = 6  # rounds whose certainty is shown

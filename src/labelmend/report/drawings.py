@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from labelmend.page.html import Html, element, together
+from labelmend.report.html import Html, element, together
 
 MAP_SIDE = 1000
 WIDTH, HEIGHT = 340, 190  # of a plot with axes: at its real size on a phone

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from labelmend.page.html import Html, data_uri, element, embed_json, together
 from labelmend.report.blocks import section
 from labelmend.report.contents import STATUSES, Contents, MapContents
 from labelmend.report.drawings import scatter
+from labelmend.report.html import Html, data_uri, element, embed_json, together
 from labelmend.report.wording import class_name, shortened
 
 NO_MAP = "This run has no map: it was made by a version that drew none, or the map could not be drawn (see the notes)."

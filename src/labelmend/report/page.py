@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from string import Template
 
-from labelmend.page.html import Html, asset, content_policy, element, escape
 from labelmend.report import class_sections, sections
 from labelmend.report.annotator_section import annotators
 from labelmend.report.contents import Contents
+from labelmend.report.html import Html, asset, content_policy, element, escape
 from labelmend.report.map_section import map_data, map_section
 from labelmend.report.profile_section import profile
 from labelmend.report.round_section import rounds
 from labelmend.report.trust_section import trust_section
 from labelmend.report.verdict_section import verdict_section
 
-FOLDER = "labelmend.report"
 LINKS = {
     "summary": "Summary",
     "flow": "Changes",
@@ -29,8 +28,8 @@ LINKS = {
 
 
 def page(contents: Contents) -> str:
-    style = asset("base.css") + asset("report.css", FOLDER)
-    scripts = [asset("theme.js"), asset("map.js", FOLDER)]
+    style = asset("base.css") + asset("report.css")
+    scripts = [asset("theme.js"), asset("map.js")]
     title = f"Labels of {contents.name}" if contents.name else "What became of the labels"
     main = (
         verdict_section(contents.verdict) or "",
@@ -44,7 +43,7 @@ def page(contents: Contents) -> str:
         rounds(contents),
         sections.making(contents),
     )
-    return Template(asset("report.html", FOLDER)).substitute(
+    return Template(asset("report.html")).substitute(
         policy=escape(content_policy([style], scripts)),
         style=style,
         title=escape(title),

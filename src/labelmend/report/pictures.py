@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.picture_pixels import quiet
-from labelmend.originals import Originals
+from labelmend.inputs.pictures.pixels import quiet
+from labelmend.storage.originals import Originals
 
 if TYPE_CHECKING:
     from PIL import Image
+
 
 SHEET_BYTES = 1_600_000
 SHEET_PIXELS = 6_000_000

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labelmend.page.html import Html, element, together
+from labelmend.diagnosis.profile import ClassRate, Estimate, NoiseProfile, PairCount, rate_text, sentences
 from labelmend.report.blocks import details, section, table
 from labelmend.report.contents import Contents
 from labelmend.report.drawings import bar
+from labelmend.report.html import Html, element, together
 from labelmend.report.wording import class_name
-from labelmend.trust.profile import ClassRate, Estimate, NoiseProfile, PairCount
-from labelmend.trust.profile_words import rate_text, sentences
 
 COVERED = (
     "Intervals are meant to hold the true figure in 90 of 100 data sets. That of the share of wrong labels covers "

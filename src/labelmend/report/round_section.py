@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labelmend.page.html import Html, element, together
 from labelmend.report.blocks import details, section, table
 from labelmend.report.contents import Contents, Round, shown_rounds
 from labelmend.report.drawings import histogram, line_plot
+from labelmend.report.html import Html, element, together
 
 
 def rounds(contents: Contents) -> Html:

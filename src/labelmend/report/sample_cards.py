@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labelmend.page.html import Html, data_uri, element, together
 from labelmend.report.blocks import table
+from labelmend.report.html import Html, data_uri, element, together
 from labelmend.report.samples import Sample
 from labelmend.report.wording import class_name, shortened
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.picture_pixels import quiet
-from labelmend.originals import Originals, thumbnail
+from labelmend.diagnosis.reasons import NONE
+from labelmend.inputs.pictures.pixels import quiet
 from labelmend.result import Correction
-from labelmend.trust.reasons import NONE
+from labelmend.storage.originals import Originals, thumbnail
 
 PER_GALLERY = 18
 THUMBNAIL = 112  # pixels

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from labelmend.cli.terminal import NOTHING_TO_GAIN
+from labelmend.diagnosis.reliability import Audit
 from labelmend.result import Correction, ExpectedErrors
-from labelmend.terminal import NOTHING_TO_GAIN
-from labelmend.trust.audit_record import Audit
 
 if TYPE_CHECKING:
-    from labelmend.trust.selftest import SelfTest
+    from labelmend.selftest.run import SelfTest
 
 
 @dataclass(frozen=True)

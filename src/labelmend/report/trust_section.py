@@ -6,16 +6,16 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labelmend.page.html import Html, element, together
+from labelmend.cli.terminal import percent
+from labelmend.diagnosis.reliability import Audit, Bin, Share
 from labelmend.report.blocks import details, section, table
 from labelmend.report.drawings import line_plot
+from labelmend.report.html import Html, element, together
 from labelmend.report.trust import TrustContents
 from labelmend.result import ExpectedErrors
-from labelmend.terminal import percent
-from labelmend.trust.audit_record import Audit, Bin, Share
 
 if TYPE_CHECKING:
-    from labelmend.trust.selftest import SelfTest
+    from labelmend.selftest.run import SelfTest
 
 
 def trust_section(trust: TrustContents) -> Html:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from labelmend.decision.verdict import APART, CANNOT_TELL, OVERLAPPING, Verdict
-from labelmend.page.html import Html, element, together
 from labelmend.report.blocks import details, section, table
 from labelmend.report.drawings import bar
+from labelmend.report.html import Html, element, together
 from labelmend.report.wording import shortened
 
 TITLES = {

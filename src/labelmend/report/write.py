@@ -7,18 +7,19 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labelmend.cli.terminal import printable
 from labelmend.errors import RunFolderError
-from labelmend.originals import open_originals
 from labelmend.report.contents import make_contents
 from labelmend.report.page import page
 from labelmend.result import Correction
-from labelmend.run_folder import is_run, load_labels
-from labelmend.source import places
-from labelmend.target import whole
-from labelmend.terminal import printable
+from labelmend.storage.originals import open_originals
+from labelmend.storage.run_folder import is_run, load_labels
+from labelmend.storage.source import places
+from labelmend.storage.target import whole
 
 if TYPE_CHECKING:
-    from labelmend.trust.selftest import SelfTest
+    from labelmend.selftest.run import SelfTest
+
 
 REPORT = "report.html"
 

@@ -17,14 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.cli.terminal import printable
 from labelmend.errors import RunFolderError
-from labelmend.in_place import clear_leftovers, flush, flush_names
+from labelmend.files.writing import clear_leftovers, flush, flush_names
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log
-from labelmend.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed
-from labelmend.reviewed import FILE as REVIEWED_FILE
-from labelmend.run_folder import LABELS, LABELS_PARQUET, SUMMARY, as_text, read_run, reading, write_labels, write_table
-from labelmend.terminal import printable
+from labelmend.storage.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed
+from labelmend.storage.reviewed import FILE as REVIEWED_FILE
+from labelmend.storage.run_folder import (
+    LABELS,
+    LABELS_PARQUET,
+    SUMMARY,
+    as_text,
+    read_run,
+    reading,
+    write_labels,
+    write_table,
+)
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.json_file import checked_fields, parse_json
-from labelmend.data.regular_file import regular_file
 from labelmend.errors import RunFolderError
-from labelmend.in_place import flush_names
+from labelmend.files.reading import checked_fields, parse_json, regular_file
+from labelmend.files.writing import flush_names
 from labelmend.result import Correction, plain_value
-from labelmend.run_folder import as_text
+from labelmend.storage.run_folder import as_text
 
 FILE = "review.sqlite"
 FORMAT_VERSION = 1

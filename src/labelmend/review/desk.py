@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from labelmend.originals import Originals, open_originals
 from labelmend.result import Correction
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Outcome, Subject
 from labelmend.review.evidence import Witness
 from labelmend.review.guard import Refused
 from labelmend.review.queue import STATES, STATUSES, Filter, Queue
 from labelmend.review.thumbnails import FOLDER, Thumbnails
-from labelmend.run_folder import as_text, read_run
-from labelmend.run_hold import Hold
+from labelmend.storage.hold import Hold
+from labelmend.storage.originals import Originals, open_originals
+from labelmend.storage.run_folder import as_text, read_run
 
 Answer = dict[str, Any]
 AT_MOST = 200  # samples in one answer or one batch

@@ -16,12 +16,17 @@ import ipaddress
 import json
 import os
 import secrets
+import shutil
+import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from labelmend.report.html import escape
 
 MAX_BODY = 256 * 1024
 MAX_ADDRESS = 4096
@@ -177,3 +182,23 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>labelmend review</title>
+<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={link}">
+<p><a href="{link}">Open the review</a></p></html>
+"""
+
+
+@contextmanager
+def link_file(link: str) -> Iterator[Path]:
+    """A page that leads on to the link; it goes when the block ends."""
+    folder = Path(tempfile.mkdtemp(prefix="labelmend-review-"))  # nobody else may look into it
+    try:
+        path = folder / "open.html"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(PAGE.format(link=escape(link)))
+        yield path
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

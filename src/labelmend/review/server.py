@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from labelmend import __version__
 from labelmend.errors import RunFolderError
-from labelmend.page.html import escape, media_type
+from labelmend.report.html import asset, escape, media_type
 from labelmend.review.desk import Answer, Desk
 from labelmend.review.guard import HEADERS, MAX_ADDRESS, Guard, Refused, body_length, by_name, read_json
 from labelmend.review.thumbnails import SIDES
@@ -178,13 +178,10 @@ class Handler(BaseHTTPRequestHandler):
 
 def read_assets() -> dict[str, bytes]:
     """Address -> contents of all that may be served besides data; nothing is looked up by a name from outside."""
-    folders = ("labelmend.page", "labelmend.review.assets")
-    return {
-        f"/assets/{entry.name}": entry.read_bytes()
-        for folder in folders
-        for entry in resources.files(folder).iterdir()
-        if entry.name.endswith((*TYPES, ".html"))
-    }
+    own = (resources.files("labelmend.review") / "assets").iterdir()
+    found = {entry.name: entry.read_bytes() for entry in own if entry.name.endswith((*TYPES, ".html"))}
+    shared = {name: asset(name).encode() for name in ("base.css", "theme.js")}
+    return {f"/assets/{name}": contents for name, contents in {**found, **shared}.items()}
 
 
 def _sample(text: str) -> int:

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from labelmend.originals import Originals, thumbnail
 from labelmend.review.guard import belongs
+from labelmend.storage.originals import Originals, thumbnail
 
 FOLDER = ".thumbnails"
 SIDES = {"small": 160, "large": 1024}

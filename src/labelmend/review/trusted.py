@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.data.labels import exact_numbers, objects
 from labelmend.errors import DataError
+from labelmend.labels import exact_numbers, objects
 from labelmend.review.decisions import DECIDED, FILE, Subject, read_log
-from labelmend.run_folder import as_text, read_run
+from labelmend.storage.run_folder import as_text, read_run
 
 DIFFERENT = 0.5  # share of the given labels that may be other ones than in the run before it must be another data set
 

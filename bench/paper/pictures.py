@@ -1,0 +1,49 @@
+"""Pictures of a file as a task: the data of the experiments on CIFAR, ready for the method or for a plain net.
+
+The recipe is that of preset paper for pictures, the one of the paper's field.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.paper.experiment import Options
+from bench.paper.trial import Truth, codes_of
+from bench.picture_data import QUICK, PictureSet, given_labels, read_pictures
+from labelmend.api import Task
+from labelmend.cli.demo_data import IntArray
+from labelmend.images import read_source, trained_task
+from labelmend.inputs.pictures.cache import in_three_colours
+from labelmend.samples import ImageSamples
+
+
+@lru_cache(maxsize=1)
+def pictures_in(path: Path, quick: bool) -> PictureSet:
+    return read_pictures(path, quick)
+
+
+def picture_task(
+    path: Path, label_set: str, labels: Path | None, seed: int, preset: str, changes: dict[str, Any], options: Options
+) -> tuple[Task, Truth]:
+    """The pictures of a file with the labels of a set ("symmetric50", "worst", ...), and what is true of them."""
+    data = pictures_in(path, options.quick)
+    return _task(data, given_labels(data, label_set, labels, seed), seed, preset, changes, options)
+
+
+def _task(
+    data: PictureSet, given: IntArray, seed: int, preset: str, changes: dict[str, Any], options: Options
+) -> tuple[Task, Truth]:
+    chosen = {"device": options.device, **changes, **(QUICK if options.quick else {})}
+    task, _, labels = trained_task(read_source(data.pixels, given), preset=preset, seed=seed, **chosen)
+    samples = task.problem.samples
+    assert isinstance(samples, ImageSamples)
+    tests = torch.from_numpy(in_three_colours(data.test_pixels)).to(samples.device)
+    mean, spread = (colour.flatten() for colour in (samples.mean, samples.spread))
+    classes = np.asarray(labels.classes)
+    test = ImageSamples(tests, mean, spread, samples.crop, samples.device)
+    return task, Truth(codes_of(data.true_labels, classes), test, codes_of(data.test_labels, classes))

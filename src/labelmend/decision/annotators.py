@@ -1,0 +1,156 @@
+"""Several people's labels: how good each of them is, what they say together, against what is known of a sample.
+
+posterior(c | x, labels) ~ p(c | x) * product over the labels l_a of x of T_a[c, l_a], T_a[c, l] = P(a says l | true c).
+
+With one annotator this is `decide.posterior`. T is estimated by EM (Dawid and Skene 1979) with p in the
+place of their class frequencies; without one it is theirs, and gives the consensus the rounds begin with. Most
+people give few labels, so T_a is held in two steps (ours): the common confusion of all, bent to the accuracy of this
+annotator, is mixed into the counts of each row, and the accuracy itself is held by the common one.
+
+Knows class probabilities and labels by number; does not know names, nets or graphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from labelmend.decision.posterior import BLOCK_ENTRIES, EM_PASSES, FLOOR, Posterior, transition_of
+
+QUALITY_PRIOR = 10.0  # labels' worth of the common accuracy in the accuracy of everyone
+CONFUSION_PRIOR = 30.0  # labels' worth of the common confusion, bent to that accuracy, in every row of T_a
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """Who said what: entry i says that `annotator[i]` gave `sample[i]` the label `label[i]`."""
+
+    sample: Tensor
+    annotator: Tensor
+    label: Tensor
+    n_annotators: int
+    in_use: Tensor  # (n,) the labels that are kept or corrected; -1: none
+
+    def entries(self) -> Tensor:
+        """All of it in one tensor."""
+        return torch.cat([self.sample, self.annotator, self.label, self.in_use])
+
+
+@dataclass(frozen=True)
+class AnnotatedPosterior(Posterior):
+    confusion: Tensor = field(kw_only=True)  # (annotators, C, C) P(said | true) of each
+
+
+def annotated_posterior(
+    predicted: Tensor, opinions: Opinions, given: Tensor, fixed: Tensor, n_passes: int = EM_PASSES
+) -> AnnotatedPosterior:
+    """EM for every T_a and the posterior. `fixed` samples have the certain label `given`.
+
+    It begins with p alone, as `decide.posterior` does: begun with the labels, EM stays with them.
+    """
+    named = torch.nn.functional.one_hot(predicted.argmax(dim=1), predicted.shape[1])
+    probabilities = _fix(named.to(predicted.dtype), given, fixed)
+    for _ in range(n_passes):
+        confusion = confusions(probabilities, opinions)
+        probabilities = _fix(weigh(predicted, confusion, opinions), given, fixed)
+    return _finish(probabilities, confusions(probabilities, opinions), opinions)
+
+
+def consensus(opinions: Opinions, n_classes: int, given: Tensor, fixed: Tensor) -> Tensor:
+    """(n, C) what the annotators say together when nothing is known of the samples; rows of zeros where nobody did.
+
+    p of everyone is how frequent the classes are, learned on the way.
+    """
+    n = len(given)
+    flat = torch.ones(n, n_classes, dtype=torch.float64, device=given.device) / n_classes
+    spoken = torch.zeros(n, dtype=torch.bool, device=given.device)
+    spoken[opinions.sample] = True
+    spoken |= fixed
+    probabilities = _fix(_votes(flat, opinions), given, fixed)
+    for _ in range(EM_PASSES):
+        frequency = probabilities[spoken].mean(dim=0, keepdim=True).expand(n, n_classes)
+        probabilities = _fix(weigh(frequency, confusions(probabilities, opinions), opinions), given, fixed)
+    probabilities[~spoken] = 0.0
+    return probabilities
+
+
+def confusions(probabilities: Tensor, opinions: Opinions) -> Tensor:
+    """T_a of everyone from the class probabilities of the samples."""
+    n_classes = probabilities.shape[1]
+    cell = opinions.annotator * n_classes + opinions.label
+    counts = torch.zeros(opinions.n_annotators * n_classes, n_classes, dtype=torch.float64, device=probabilities.device)
+    for part in _blocks(opinions, n_classes):
+        counts.index_add_(0, cell[part], probabilities[opinions.sample[part]].to(counts.dtype))
+    counts = counts.view(opinions.n_annotators, n_classes, n_classes).transpose(1, 2)  # (annotator, true, said)
+    common = transition_of(counts.sum(dim=0))
+    return shrunk(counts, common)
+
+
+def shrunk(counts: Tensor, common: Tensor) -> Tensor:
+    """Rows of everyone's counts as probabilities, held by the common confusion bent to the accuracy of each."""
+    labels = counts.sum(dim=(1, 2))
+    wrong = labels - counts.diagonal(dim1=1, dim2=2).sum(dim=1)
+    # what the common confusion would get wrong among the classes that this annotator saw
+    expected = (counts.sum(dim=2) * (1 - common.diagonal())).sum(dim=1)
+    usual = (expected + FLOOR) / (labels + FLOOR)
+    rate = (wrong + QUALITY_PRIOR * usual) / (labels + QUALITY_PRIOR)
+    factor = _odds(rate) / _odds(usual)
+    off = common - common.diagonal().diag()
+    mass = off.sum(dim=1)
+    bent = factor[:, None] * mass / (1 - mass + factor[:, None] * mass)  # error rate of each class, of each annotator
+    prior = off[None] * (bent / mass.clamp(min=FLOOR))[:, :, None]
+    prior = prior + torch.diag_embed(1 - prior.sum(dim=2))
+    mixed = counts + CONFUSION_PRIOR * prior + FLOOR
+    return mixed / mixed.sum(dim=2, keepdim=True)
+
+
+def _odds(rate: Tensor) -> Tensor:
+    rate = rate.clamp(FLOOR, 1 - FLOOR)
+    return rate / (1 - rate)
+
+
+def _votes(predicted: Tensor, opinions: Opinions) -> Tensor:
+    """(n, C) shares of the labels of each sample; equal ones where there is none."""
+    n, n_classes = predicted.shape
+    counts = torch.zeros(n * n_classes, dtype=predicted.dtype, device=predicted.device)
+    counts.index_add_(
+        0, opinions.sample * n_classes + opinions.label, torch.ones_like(opinions.label, dtype=predicted.dtype)
+    )
+    counts = counts.view(n, n_classes)
+    total = counts.sum(dim=1, keepdim=True)
+    return torch.where(total > 0, counts / total.clamp(min=1), 1 / n_classes)
+
+
+def weigh(predicted: Tensor, confusion: Tensor, opinions: Opinions) -> Tensor:
+    """posterior(c | x, labels) for known T_a. Where nobody spoke it is p."""
+    n_classes = predicted.shape[1]
+    said = confusion.log().transpose(1, 2).reshape(-1, n_classes).to(predicted.dtype)  # a row per annotator and label
+    logs = predicted.clamp(min=FLOOR).log()
+    cell = opinions.annotator * n_classes + opinions.label
+    for part in _blocks(opinions, n_classes):
+        logs.index_add_(0, opinions.sample[part], said[cell[part]])
+    return logs.softmax(dim=1)
+
+
+def _blocks(opinions: Opinions, n_classes: int) -> list[slice]:
+    step = max(1, BLOCK_ENTRIES // n_classes)
+    return [slice(begin, begin + step) for begin in range(0, len(opinions.sample), step)]
+
+
+def _fix(probabilities: Tensor, given: Tensor, fixed: Tensor) -> Tensor:
+    probabilities[fixed] = torch.nn.functional.one_hot(given[fixed], probabilities.shape[1]).to(probabilities.dtype)
+    return probabilities
+
+
+def _finish(probabilities: Tensor, confusion: Tensor, opinions: Opinions) -> AnnotatedPosterior:
+    """Noise rate and transition are those of the labels in use."""
+    labelled = opinions.in_use >= 0
+    said, found = opinions.in_use[labelled], probabilities[labelled].double()
+    n_classes = probabilities.shape[1]
+    counts = torch.zeros(n_classes, n_classes, dtype=torch.float64, device=probabilities.device)
+    counts.index_add_(0, said, found)
+    right = found.gather(1, said.unsqueeze(1))
+    noise_rate = 1 - float(right.mean()) if len(said) else 0.0
+    return AnnotatedPosterior(probabilities, transition_of(counts.T), noise_rate, confusion=confusion)

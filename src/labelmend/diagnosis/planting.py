@@ -1,0 +1,180 @@
+"""Known errors on top of whatever noise there is: planted into samples that look clean, to see what becomes of them.
+
+The given label of such a sample is taken for the truth. It is not always: what looks clean may be wrong all the same,
+and what looks clean is easier than the rest. Figures from planted errors are therefore a little kinder than life.
+
+    random      another class, uniformly
+    confusing   the samples nearest to another class get it, by what a run knows of them without their own label
+    patch       whole neighbourhoods get the class whose mean is nearest
+    mixed       a third of each, on different samples
+    like suspects   for the audit: where neighbours are as mixed as around the labels they object to, see there
+
+Trusted and missing labels are never touched, nor those of classes with fewer than SMALL_CLASS samples. Knows codes and
+probabilities; does not know runs. The generators are those of the benchmarks, `data/noise.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from labelmend.diagnosis import noise
+from labelmend.ensemble.graphs import neighbors_of
+from labelmend.errors import ConfigError, DataError
+
+Codes = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+KINDS = ("random", "confusing", "patch", "mixed")
+SMALL_CLASS = 10  # samples below which a class is left alone: one error more would be a different class
+NEAR = 2  # confusing errors are drawn from this many times their number of samples nearest to another class
+NEIGHBOURS = 10
+TRIES = 4  # suspects that are looked at for every error wanted: the class of some may have no sample that looks clean
+
+
+@dataclass(frozen=True)
+class Planted:
+    labels: Codes  # with the errors in place; -1: missing
+    rows: NDArray[np.int64]  # where they are, ascending
+    originals: Codes  # what was there before, along `rows`
+
+
+def plant(
+    kind: str,
+    labels: Codes,
+    may_change: Mask,
+    share: float,
+    features: NDArray[Any],
+    probabilities: NDArray[np.floating[Any]],
+    rng: np.random.Generator,
+) -> Planted:
+    """Errors of one kind in a `share` of the labelled samples, among those that `may_change`, see `plantable`.
+
+    `probabilities` are what is known of each sample without its own label, (n, C).
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"kinds must be among {', '.join(KINDS)}. Got {kind!r} instead.")
+    labelled = np.flatnonzero(labels >= 0)
+    codes, free = labels[labelled], may_change[labelled]
+    rate = _rate(share, len(labelled), int(free.sum()))
+    features, probabilities = features[labelled], probabilities[labelled]
+    changed = codes.copy()
+    parts = ("random", "confusing", "patch") if kind == "mixed" else (kind,)
+    for number, part in enumerate(parts, 1):
+        # The rest of the errors, dealt to the kinds that are left: rounding loses none.
+        wanted = (round(rate * len(codes)) - int((changed != codes).sum())) / (len(parts) - number + 1)
+        one = _plant_one(
+            part, codes, free & (changed == codes), round(wanted) / len(codes), features, probabilities, rng
+        )
+        changed = np.where(one != codes, one, changed)
+    planted = labels.copy()
+    planted[labelled] = changed
+    rows = np.flatnonzero(planted != labels)
+    return Planted(planted, rows, labels[rows])
+
+
+def plantable(labels: Codes, trusted: Mask, clean: Mask, n_classes: int) -> Mask:
+    """Where an error may be planted."""
+    sizes = np.bincount(labels[labels >= 0], minlength=n_classes)
+    large: Mask = sizes[labels.clip(min=0)] >= SMALL_CLASS
+    return clean & ~trusted & (labels >= 0) & large
+
+
+def plant_like_suspects(
+    labels: Codes,
+    may_change: Mask,
+    asked: NDArray[np.int64],
+    counts: NDArray[Any],
+    number: int,
+    rng: np.random.Generator,
+) -> Planted:
+    """Errors that look like those of these data: each takes after a suspect, a sample whose neighbours object to it.
+
+    `counts` are the labels of the neighbours of the samples `asked`. Of the class that a suspect's neighbours say, the
+    sample that looks clean and is most like it gets the suspect's label: one around which that class and that label are
+    about as frequent as around the suspect. So errors sit where errors of these data sit, and go where they go. Where
+    there are no suspects to take after, they are random.
+    """
+    given = labels[asked]
+    clean, source = looks_clean(given, counts), noise.nearest_rival(given, counts)[0]
+    suspects, free = np.flatnonzero(~clean & may_change[asked]), clean & may_change[asked]
+    number = min(number, int(free.sum()) // 2)
+    errors = given.copy()
+    for model in np.resize(rng.permutation(suspects), TRIES * number if len(suspects) else 0):
+        candidates = np.flatnonzero(free & (errors == given) & (given == source[model]))
+        if number == 0 or len(candidates) == 0:
+            continue
+        classes = [source[model], given[model]]
+        misfit = np.abs(counts[candidates][:, classes] - counts[model, classes]).sum(axis=1)
+        errors[candidates[(misfit + rng.random(len(candidates))).argmin()]] = given[model]
+        number -= 1
+    errors = noise.random(errors, number / len(errors), counts.shape[1], rng, free & (errors == given))
+    planted = labels.copy()
+    planted[asked] = errors
+    rows = np.flatnonzero(planted != labels)
+    return Planted(planted, rows, labels[rows])
+
+
+def looks_clean(labels: Codes, counts: NDArray[Any]) -> Mask:
+    """Whether more neighbours have the sample's label than any other."""
+    others = np.array(counts, dtype=float)
+    places = np.arange(len(labels))
+    own = others[places, labels].copy()
+    others[places, labels] = -1
+    clean: Mask = own > others.max(axis=1)
+    return clean
+
+
+def neighbour_counts(rows: Tensor, given: Tensor, asked: Tensor, n_classes: int, k: int = NEIGHBOURS) -> Tensor:
+    """(len(asked), C) given labels of the k nearest samples, by cosine, of each sample `asked` about.
+
+    `rows` are of length one. A sample is not its own neighbour; one without a label counts for no class.
+    """
+    labels = torch.where(given < 0, n_classes, given)
+    nearest = labels[neighbors_of(asked, rows, k).indices]
+    counts = torch.zeros(len(asked), n_classes + 1, device=rows.device)
+    counts.scatter_add_(1, nearest, torch.ones_like(nearest, dtype=counts.dtype))
+    return counts[:, :n_classes]
+
+
+def _plant_one(
+    kind: str,
+    codes: Codes,
+    free: Mask,
+    rate: float,
+    features: NDArray[Any],
+    probabilities: NDArray[np.floating[Any]],
+    rng: np.random.Generator,
+) -> Codes:
+    if kind == "random":
+        return noise.random(codes, rate, probabilities.shape[1], rng, free)
+    if kind == "patch":
+        return noise.patch(codes, rate, features, rng, among=free)
+    # Those nearest of all would be the same in every repetition: drawn from NEAR times as many.
+    margin = np.where(free, noise.nearest_rival(codes, probabilities)[1], np.inf)
+    near = np.argsort(margin, kind="stable")[: min(NEAR * round(rate * len(codes)), int(free.sum()))]
+    drawn = np.zeros_like(free)
+    drawn[rng.permutation(near)[: round(rate * len(codes))]] = True
+    return noise.confusing(codes, rate, probabilities, drawn)
+
+
+def _rate(share: float, n_labelled: int, n_free: int) -> float:
+    """The share as it can be had: at most half of what looks clean, so that as many good labels stay to be watched."""
+    if not 0 < share <= 0.5:
+        raise ConfigError(f"the share of planted errors must be above 0 and at most 0.5. Got {share!r} instead.")
+    number = min(max(1, round(share * n_labelled)), n_free // 2)
+    if number == 0:
+        raise too_few_clean(n_free, n_labelled)
+    return number / n_labelled
+
+
+def too_few_clean(n_free: int, n_asked: int) -> DataError:
+    return DataError(
+        f"there must be samples that look clean, in classes of at least {SMALL_CLASS}, to plant errors in. "
+        f"Got {n_free} among {n_asked} instead; label more, or go without."
+    )

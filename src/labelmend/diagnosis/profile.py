@@ -1,0 +1,229 @@
+"""The noise profile: how many labels are wrong, which, and of what kind; as numbers and in words.
+
+`result.profile`, profile.json.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from labelmend.decision.verdict import APART, Verdict
+from labelmend.diagnosis.kinds import KINDS, KindShares, noise_kinds, suspects
+from labelmend.diagnosis.run_outputs import Codes, Floats, RunOutputs
+
+CONFIDENCE = 0.90
+UNSEEN = 2.0  # times as many errors go unseen as planted ones do, at most
+PAIRS = 20  # that are listed
+CLEAN = 0.01  # noise rate whose upper end is below: nothing to speak of
+
+
+@dataclass(frozen=True)
+class Estimate:
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ClassRate:
+    """Of the labels given as this class, the share that is wrong."""
+
+    name: Any
+    labels: int
+    wrong: Estimate
+
+
+@dataclass(frozen=True)
+class PairCount:
+    """Labels given as one class whose samples belong to another, as a number of labels."""
+
+    given: Any
+    true: Any
+    count: Estimate
+
+
+@dataclass(frozen=True)
+class NoiseProfile:
+    labelled: int  # samples with a label that is not certain
+    suspects: int  # of these, whose label the run holds wrong
+    rate: Estimate  # share of wrong labels
+    classes: tuple[ClassRate, ...]  # most wrong labels first
+    pairs: tuple[PairCount, ...]  # the most frequent ones
+    kinds: dict[str, float] | None  # share of each kind of error, sum one; None: too few errors to tell
+    seen: dict[str, float] | None  # share of planted errors of each kind that such a run finds
+    transition_low: Floats = field(repr=False)  # P(given | true): lower and upper ends
+    transition_high: Floats = field(repr=False)
+
+    @property
+    def clean(self) -> bool:
+        """Nothing speaks for more than a few wrong labels."""
+        return self.rate.high < CLEAN or self.suspects == 0
+
+    @property
+    def kind(self) -> str | None:
+        """The kind with the largest share."""
+        return None if self.kinds is None else max(self.kinds, key=self.kinds.__getitem__)
+
+    def named(self, names: list[Any]) -> NoiseProfile:
+        """With `names` in the place of class codes."""
+        classes = tuple(replace(entry, name=names[entry.name]) for entry in self.classes)
+        pairs = tuple(replace(pair, given=names[pair.given], true=names[pair.true]) for pair in self.pairs)
+        return replace(self, classes=classes, pairs=pairs)
+
+    def ends(self) -> dict[str, Floats]:
+        """The matrices, by the names they are saved under."""
+        return {"low": self.transition_low, "high": self.transition_high}
+
+    def plain(self) -> dict[str, Any]:
+        """Ready for JSON, without the matrices."""
+        out = asdict(self)
+        del out["transition_low"], out["transition_high"]
+        return {**out, "kind": self.kind, "clean": self.clean}
+
+
+def profile_from(plain: dict[str, Any], low: Floats, high: Floats) -> NoiseProfile:
+    """What `plain` wrote and the two matrices, read back."""
+    known = {name: plain[name] for name in ("labelled", "suspects", "kinds", "seen")}
+    classes = tuple(ClassRate(c["name"], c["labels"], Estimate(**c["wrong"])) for c in plain["classes"])
+    pairs = tuple(PairCount(p["given"], p["true"], Estimate(**p["count"])) for p in plain["pairs"])
+    rate = Estimate(**plain["rate"])
+    return NoiseProfile(rate=rate, classes=classes, pairs=pairs, transition_low=low, transition_high=high, **known)
+
+
+def noise_profile(
+    outputs: RunOutputs,
+    names: list[Any],
+    rng: np.random.Generator,
+    rate: float,
+    interval: tuple[float, float] | None = None,
+) -> NoiseProfile:
+    """`names` are the classes as plain values; `rate` and its interval as the run found them, None: from counts."""
+    rows = np.flatnonzero((outputs.given >= 0) & ~outputs.fixed)
+    counts = _expected_counts(outputs, rows)
+    found = suspects(outputs)
+    kinds = noise_kinds(outputs, rng)
+    lows, highs = _beta(counts, counts.sum(axis=0, keepdims=True))
+    estimate = _rate(counts, len(found), len(rows), kinds) if interval is None else _ordered(rate, *interval)
+    named = None if kinds is None or estimate.high < CLEAN else kinds
+    return NoiseProfile(
+        labelled=len(rows),
+        suspects=len(found),
+        rate=estimate,
+        classes=_classes(counts, names),
+        pairs=_pairs(counts, names),
+        kinds=None if named is None else dict(zip(KINDS, named.shares, strict=True)),
+        seen=None if named is None else dict(zip(KINDS, named.seen, strict=True)),
+        transition_low=lows.T,
+        transition_high=highs.T,
+    )
+
+
+def _expected_counts(outputs: RunOutputs, rows: Codes) -> Floats:
+    """Expected number of labels by (given, true) class."""
+    given, shares = outputs.given[rows], outputs.posterior[rows]
+    counts = np.zeros((outputs.n_classes, outputs.n_classes))
+    for code in range(outputs.n_classes):
+        counts[code] = shares[given == code].sum(axis=0, dtype=np.float64)
+    return counts
+
+
+def _beta(counts: Floats, totals: Floats) -> Floats:
+    """Lower and upper ends of shares counts / totals: quantiles of Jeffreys' posterior; less than one may be none."""
+    tail = (1 - CONFIDENCE) / 2
+    a, b = counts + 0.5, np.maximum(totals - counts, 0) + 0.5
+    low = np.where(counts < 1, 0.0, scipy.special.betaincinv(a, b, tail))
+    return np.stack([low, scipy.special.betaincinv(a, b, 1 - tail)])
+
+
+def _rate(counts: Floats, n_suspects: int, n: int, kinds: KindShares | None) -> Estimate:
+    """The wider of: the expected errors, and the suspects with those like them that go unseen."""
+    if n == 0:
+        return Estimate(0.0, 0.0, 1.0)
+    wrong = [float(counts.sum() - np.trace(counts))]
+    if kinds is not None:
+        wrong += [n_suspects * (1 + times * (kinds.hidden - 1)) for times in (1.0, UNSEEN)]
+    ends = _beta(np.minimum(np.array(wrong), n), np.array([n]))
+    return _ordered(wrong[0] / n, float(ends[0].min()), float(ends[1].max()))
+
+
+def _classes(counts: Floats, names: list[Any]) -> tuple[ClassRate, ...]:
+    wrong, sizes = counts.sum(axis=1) - counts.diagonal(), counts.sum(axis=1)
+    low, high = _beta(wrong, sizes)
+    share = np.divide(wrong, sizes, out=np.zeros(len(names)), where=sizes > 0)
+    order = np.argsort(-wrong, kind="stable")
+    return tuple(
+        ClassRate(names[c], round(sizes[c]), _ordered(share[c], low[c], high[c])) for c in order.tolist() if sizes[c]
+    )
+
+
+def _pairs(counts: Floats, names: list[Any]) -> tuple[PairCount, ...]:
+    off, sizes = counts - np.diag(counts.diagonal()), counts.sum(axis=1)
+    low, high = _beta(counts, counts.sum(axis=1, keepdims=True))
+    order = np.argsort(-off, axis=None, kind="stable")[:PAIRS]
+    found = []
+    for given, true in zip(*np.unravel_index(order, off.shape), strict=True):
+        if off[given, true] >= 1:
+            size, count = sizes[given], float(off[given, true])
+            estimate = _ordered(count, low[given, true] * size, high[given, true] * size)
+            found.append(PairCount(names[given], names[true], estimate))
+    return tuple(found)
+
+
+def _ordered(value: float, low: float, high: float) -> Estimate:
+    return Estimate(float(value), float(min(low, value)), float(max(high, value)))
+
+
+MEANINGS = {
+    "random": (
+        "Errors are spread over all samples and classes, as slips, spam or mixed-up files make them.",
+        "They are the easiest to mend; look at how labels were entered or joined rather than at single classes.",
+    ),
+    "confusing": (
+        "Errors sit at the borders between classes, where samples look like either.",
+        "Many of them cannot be seen from the data alone, so more are left than were found; ask annotators about these "
+        "pairs again, with a clear rule for each.",
+    ),
+    "patch": (
+        "Errors come in whole neighbourhoods of similar samples that carry the same wrong label.",
+        "Look for a common cause, such as one batch, one source or one annotator, and check it as a whole.",
+    ),
+}
+NO_ERRORS = "No evidence of more than a few wrong labels."
+NONE_SCATTERED = "No sign of scattered errors; errors that sit together could not be seen here."
+UNTOLD = "How many labels are wrong cannot be told from these data."
+TOO_FEW = "Too few labels are held wrong to say what kind of errors they are."
+SMALL = 0.005  # shares that are not worth a word
+
+
+def rate_text(rate: Estimate) -> str:
+    return f"{rate.value:.1%} of the labels ({rate.low:.1%} to {rate.high:.1%})"
+
+
+def kinds_text(profile: NoiseProfile) -> str:
+    """ "mostly random (71 %), patch 20 %"; the largest first."""
+    if profile.kinds is None:
+        return "not told: too few errors"
+    ordered = sorted(profile.kinds.items(), key=lambda item: -item[1])
+    (first, share), *rest = [(name, share) for name, share in ordered if share >= SMALL]
+    word = "mostly " if rest and share > 0.5 else ""
+    return ", ".join([f"{word}{first} {share:.0%}", *(f"{name} {share:.0%}" for name, share in rest)])
+
+
+def sentences(profile: NoiseProfile, verdict: Verdict | None = None) -> list[str]:
+    """What it means and what to do, one thought each; no all-clear that the interval does not give."""
+    if verdict is not None and verdict.cannot_tell:
+        return [UNTOLD]
+    if profile.rate.high < CLEAN:
+        return [NO_ERRORS if verdict is None or verdict.classes == APART else NONE_SCATTERED]
+    if profile.suspects == 0:
+        return [f"No single label stands out as wrong, but up to {profile.rate.high:.0%} of them may be."]
+    if profile.kinds is None or profile.kind is None:
+        return [TOO_FEW]
+    meaning, advice = MEANINGS[profile.kind]
+    pairs = [f"{pair.true} given as {pair.given}" for pair in profile.pairs[:3]]
+    most = f"Most of them: {', '.join(pairs)}." if pairs and profile.kind != "random" else ""
+    return [meaning, *([most] if most else []), advice]

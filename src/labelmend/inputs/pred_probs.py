@@ -1,0 +1,279 @@
+"""Probabilities of the user's own models: read, checked, and turned into scores for the pool.
+
+    array            n x C, columns in the order of the sorted classes
+    DataFrame        columns name the classes, in any order; a class no label names may have a column
+    dict or list     several models' of these
+
+Every row must have been predicted by a model that was not fitted on its label (out of sample). That cannot be seen
+from the numbers; `looks_in_sample` tells where they agree with the labels more than such numbers can.
+
+Knows containers and class codes; does not know features or other evidence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelmend.errors import DataError
+from labelmend.labels import Labels, factorize, objects
+
+Codes = NDArray[np.int64]
+Probabilities = NDArray[np.float32]
+
+TOLERANCE = 1e-2  # of the sum of a row: rounded numbers are renormalised, others are no probabilities
+SMOOTHING = 1e-4  # of every row goes to all classes alike: a zero means "hardly", and its logarithm is finite
+NAMED = 5  # rows or classes named in a message
+NAMES_GIVEN_LABEL = 0.99  # of the rows, from which a model looks as if it had seen them
+MORE_OFTEN = 0.03  # than any out-of-sample member does
+
+ALONE = (
+    "Only probabilities were given: like every tool that takes nothing else, labelmend assumed that the classes are "
+    "apart, and that the models had not seen the label of the row they judge."
+)
+
+
+@dataclass(frozen=True)
+class PredProbs:
+    """n x C of every model, columns in the order of the classes."""
+
+    models: dict[str, Probabilities]
+    named: NDArray[np.bool_]  # classes for which a model has a column
+
+    def scores(self) -> dict[str, Probabilities]:
+        """Log-probabilities; all of them finite."""
+        return {name: smoothed_log(found) for name, found in self.models.items()}
+
+    def features(self) -> NDArray[np.float32]:
+        """Centred log-probabilities of all models side by side: rows by (models x C)."""
+        return np.hstack([found - found.mean(axis=1, keepdims=True) for found in self.scores().values()])
+
+    def digest(self) -> str:
+        """SHA-256: tells whether a run was given these."""
+        found = hashlib.sha256()
+        for name, values in self.models.items():
+            found.update(name.encode("utf-8", "surrogatepass"))
+            found.update(np.ascontiguousarray(values).data)
+        return found.hexdigest()
+
+
+def smoothed_log(probabilities: Probabilities) -> Probabilities:
+    share = SMOOTHING / probabilities.shape[1]
+    return np.asarray(np.log((1 - SMOOTHING) * probabilities + share), dtype=np.float32)
+
+
+def read_pred_probs(given: Any, labels: Labels) -> tuple[PredProbs, Labels]:
+    """All models', checked; and the labels, whose classes may have become more: those that only a column names."""
+    opened = [_open(name, values) for name, values in _models(given).items()]
+    for one in opened:
+        _check_shape(one, labels)
+    wider = with_classes(labels, [_classes_of(one, labels) for one in opened if one.columns is not None])
+    for one in opened:
+        _check_numbers(one)
+    models, named = {}, np.zeros(len(wider.classes), dtype=bool)
+    for one in opened:
+        places = _places(one, labels, wider)
+        models[one.name] = np.zeros((len(one.values), len(named)), dtype=np.float32)
+        models[one.name][:, places] = one.values / one.values.sum(axis=1, keepdims=True)
+        named[places] = True
+    return PredProbs(models, named), wider
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A table of numbers, for whom pandas is too much."""
+
+    columns: list[str]
+    values: NDArray[np.float64]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        return np.asarray(self.values, dtype=dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+
+@dataclass(frozen=True)
+class _Opened:
+    name: str
+    values: NDArray[np.float64]
+    columns: list[Any] | None  # None: in the order of the sorted classes
+
+
+def _models(given: Any) -> dict[str, Any]:
+    """name -> array or DataFrame. A list of rows is one model's."""
+    if isinstance(given, Mapping):
+        found = {str(name): values for name, values in given.items()}
+    elif isinstance(given, list | tuple) and (not given or _depth(given[0]) == 2):
+        found = {f"model {number}": values for number, values in enumerate(given, 1)}
+    else:
+        found = {"pred_probs": given}
+    if not found:
+        raise DataError("pred_probs must hold the probabilities of at least one model. Got none.")
+    return found
+
+
+def _depth(value: Any) -> int:
+    """Of nested lists, tables among them."""
+    if hasattr(value, "shape"):
+        return len(value.shape)
+    return 1 + _depth(value[0]) if isinstance(value, Sequence) and not isinstance(value, str) and len(value) else 0
+
+
+def _open(name: str, values: Any) -> _Opened:
+    columns = list(values.columns) if hasattr(values, "columns") else None
+    try:
+        module = type(values).__module__.split(".")[0]
+        if module == "torch":
+            values = values.detach().cpu().numpy()
+        elif module == "pandas":
+            values = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif module == "polars":
+            values = values.to_numpy()
+        array = np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} must hold probabilities, a number for every row and class. Got: {error}.") from error
+    if array.ndim != 2:
+        raise DataError(
+            f"{name} must be two-dimensional, a row per sample and a column per class. "
+            f"Got an array of shape {array.shape} instead."
+        )
+    if columns is not None and len(set(map(spelling, columns))) < len(columns):
+        raise DataError(f"the columns of {name} must have different names, those of the classes.")
+    return _Opened(name, array, columns)
+
+
+def _check_shape(one: _Opened, labels: Labels) -> None:
+    values, n, n_classes = one.values, len(labels.codes), len(labels.classes)
+    if len(values) != n:
+        raise DataError(
+            f"{one.name} must have a row for each label, in the same order. Got {len(values):,} rows and {n:,} labels. "
+            "Predict all rows, also those without a label."
+        )
+    if one.columns is None and values.shape[1] != n_classes:
+        raise DataError(
+            f"{one.name} must have a column for each of the {n_classes:,} classes that labels name, in sorted order. "
+            f"Got {values.shape[1]:,} columns. Where there are more, name them: pandas.DataFrame(P, columns=classes)."
+        )
+
+
+def _check_numbers(one: _Opened) -> None:
+    """Numbers that are no probabilities, and how to make them some."""
+    values = one.values
+    if len(rows := np.flatnonzero(~np.isfinite(values).all(axis=1))):
+        raise DataError(
+            f"{one.name} must be finite numbers. Got NaN or infinity in {len(rows):,} rows ({_listed(rows)}). "
+            "Rows that were in no fold need a prediction too; cross_val_predict gives one for every row."
+        )
+    if len(rows := np.flatnonzero((values < 0).any(axis=1))):
+        raise DataError(
+            f"{one.name} must not be negative. Got negative numbers in {len(rows):,} rows ({_listed(rows)}). "
+            "Logits become probabilities by a softmax: scipy.special.softmax(logits, axis=1)."
+        )
+    sums = values.sum(axis=1)
+    if len(rows := np.flatnonzero(np.abs(sums - 1) > TOLERANCE)):
+        raise DataError(
+            f"every row of {one.name} must sum to 1. {len(rows):,} rows do not ({_listed(rows)}); the first sums to "
+            f"{sums[rows[0]]:.4g}. Leave out columns that are no class; scores of single classes become probabilities "
+            "by P / P.sum(axis=1, keepdims=True)."
+        )
+
+
+def _classes_of(one: _Opened, labels: Labels) -> list[Any]:
+    """The columns as the labels spell their classes: a column "3" is the class 3. Every class must have one."""
+    assert one.columns is not None
+    spelled = {spelling(value): value for value in labels.classes.tolist()}
+    found = {spelling(column) for column in one.columns}
+    if absent := [name for name in spelled if name not in found]:
+        raise DataError(
+            f"{one.name} must have a column for every class. There is none for {_listed(absent)}; its columns are "
+            f"{_listed(one.columns)}. Name them after the labels."
+        )
+    return [spelled[text] if (text := spelling(c)) in spelled else _as_class(one, c, labels) for c in one.columns]
+
+
+def spelling(value: Any) -> str:
+    """Classes and columns are the same where they read the same: "3", 3 and 3.0."""
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _as_class(one: _Opened, column: Any, labels: Labels) -> Any:
+    """A class that no label names, of the type of the others."""
+    known = labels.classes.tolist()
+    if all(isinstance(value, str) for value in known):
+        return str(column)
+    if labels.classes.dtype == object:
+        return column
+    try:
+        value = labels.classes.dtype.type(column).item()
+        if labels.classes.dtype.kind in "iuf" and spelling(value) == spelling(column):
+            return value
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise DataError(
+        f"every column of {one.name} must be a class. {column!r} is none: the labels are numbers "
+        f"({_listed(labels.classes)}). Leave the column out."
+    )
+
+
+def with_classes(labels: Labels, columns: list[list[Any]]) -> Labels:
+    """The labels with more classes, sorted anew; codes follow."""
+    known = labels.classes.tolist()
+    more = list(dict.fromkeys(value for names in columns for value in names if value not in known))
+    if not more:
+        return labels
+    every = known + more
+    plain = labels.classes.dtype != object
+    classes, codes = factorize(np.array(every) if plain else objects(every))
+    place = np.asarray(codes[: len(known)], dtype=np.int64)
+    annotations = labels.annotations
+    if annotations is not None:
+        annotations = replace(annotations, label=place[annotations.label])
+    moved = np.where(labels.codes >= 0, place[np.maximum(labels.codes, 0)], labels.codes)
+    return replace(labels, codes=moved, classes=classes, annotations=annotations)
+
+
+def _places(one: _Opened, labels: Labels, wider: Labels) -> Codes:
+    """Of every column among the classes."""
+    place = {spelling(value): code for code, value in enumerate(wider.classes.tolist())}
+    if one.columns is not None:
+        return np.array([place[spelling(column)] for column in one.columns], dtype=np.int64)
+    return np.array([place[spelling(value)] for value in labels.classes.tolist()], dtype=np.int64)
+
+
+def looks_in_sample(
+    pred_probs: Mapping[str, Codes], members: Mapping[str, Codes], given: Codes, in_question: NDArray[np.bool_]
+) -> list[str]:
+    """A note for each model that names the given label far more often than anything out of sample does.
+
+    `pred_probs` and `members`: name -> class named for every row; without members, where probabilities are all there
+    is, nothing can be compared.
+    """
+    if not in_question.any():
+        return []
+
+    def agreement(named: Codes) -> float:
+        return float((named == given)[in_question].mean())
+
+    usual = max(map(agreement, members.values()), default=0.0)
+    notes = []
+    for name, labels in pred_probs.items():
+        found = agreement(labels)
+        if found > NAMES_GIVEN_LABEL and found > usual + MORE_OFTEN:
+            compared = f", the other members of the pool at most in {usual:.1%}" if members else ""
+            notes.append(
+                f"{name} names the given label in {found:.1%} of the rows{compared}. A model that was fitted on the "
+                "labels it judges does that, and then no error can be found by it: predict every row by a model that "
+                "has not seen it (cross_val_predict). A very good model on clean labels looks the same."
+            )
+    return notes
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(map(str, values[:NAMED])) + (", ..." if len(values) > NAMED else "")

@@ -1,0 +1,237 @@
+"""`selftest`: how much of what is wrong with these data would be found and mended, and at what price.
+
+A plain run says which samples look clean. Then, for every kind of error and every repetition, errors are planted among
+them (`planting.py`), labelmend and its neighbours are run on the same labels, and it is counted
+
+    found     planted errors that got another label
+    mended    that got the label back that was there
+    broken    samples that look clean, were not planted, and got another label
+
+What looks clean is judged by labelmend's own plain run, which is kind to labelmend in the last column: a sample it
+would break without any planted error does not look clean to it. Neighbours see the features as labelmend scales them.
+
+Knows runs and planted errors; does not know files or how to print.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labelmend import api
+from labelmend.config import make_config
+from labelmend.decision.posterior import KEPT
+from labelmend.diagnosis.planting import KINDS, Planted, plant, plantable
+from labelmend.diagnosis.reliability import Share, over_repetitions, wilson
+from labelmend.ensemble.run import Progress
+from labelmend.errors import ConfigError, LabelmendWarning, MissingExtraError
+from labelmend.models.vectors import NetFactory
+from labelmend.result import Correction
+from labelmend.samples import VectorSamples
+from labelmend.selftest import rivals
+from labelmend.storage.source import ARRAYS, call_text
+
+STANDARD_KINDS = ("random", "confusing", "patch")
+METHODS = ("labelmend", "k-NN vote", "cleanlab")
+MOST_SHARE = 0.5
+Assemble = Callable[[api.Solution, float], Correction]  # a result of the plain run and the seconds it took
+Counts = tuple[int, int, int, int, int]  # planted, found, mended; good labels watched, broken
+
+
+@dataclass(frozen=True)
+class MethodScore:
+    """What one method did with the planted errors of one kind, over all repetitions."""
+
+    kind: str
+    method: str
+    planted: int  # errors in all repetitions together
+    found: Share
+    mended: Share
+    broken: Share
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """Intervals are of 90 %: Student's over repetitions; Wilson's where there is only one."""
+
+    rows: int
+    looks_clean: int
+    share: float
+    repeats: int
+    scores: tuple[MethodScore, ...]
+    seconds: float
+    notes: tuple[str, ...]
+    result: Correction = field(repr=False, compare=False)  # of the plain run
+
+    def summary(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        named = ("rows", "looks_clean", "share", "repeats")
+        return {
+            **{name: getattr(self, name) for name in named},
+            "interval": "90 %, Wilson" if self.repeats == 1 else "90 %, Student's t over repetitions",
+            "scores": [asdict(score) for score in self.scores],
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
+        }
+
+    def report(self, path: str | Path, data: str | Path | None = None, force: bool = False) -> Path:
+        """Write the report of the plain run, with this as a section of it."""
+        from labelmend.report.write import write_report
+
+        write_report(self.result, Path(path), None, None if data is None else Path(data), force, self)
+        return Path(path)
+
+
+def selftest(
+    X: Any,
+    y: Any,
+    *,
+    kinds: Sequence[str] = STANDARD_KINDS,
+    share: float = 0.05,
+    repeats: int = 3,
+    trusted: Any = None,
+    ids: Any = None,
+    missing: Any = None,
+    preset: str = "plus",
+    net: NetFactory | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> SelfTest:
+    """Plant known errors into the labels `y` of the feature vectors `X`, and see what becomes of them.
+
+    kinds: of "random", "confusing", "patch", "mixed". share: of the labels that get an error, in each repetition.
+    Everything else is as in `correct`. It takes 1 + kinds x repeats runs.
+    """
+    order = check_order(kinds, share, repeats)
+    config = make_config(preset, **parameters)
+    matrix, labels, certain = api.read(X, y, trusted, missing)
+    names = api.read_ids(ids, len(labels.codes))
+    task = api.vector_task(matrix, labels, certain, config, net)
+    named = {"trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net, **parameters}
+
+    def assemble(solution: api.Solution, seconds: float) -> Correction:
+        result = api.assemble(solution, task, labels, names, api.notice(labels, task.duplicates, task.config), seconds)
+        return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, named))
+
+    return run_selftest(task, assemble, order, progress)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be planted."""
+
+    kinds: tuple[str, ...]
+    share: float
+    repeats: int
+
+
+def check_order(kinds: Sequence[str], share: float, repeats: int) -> Order:
+    """What is wrong here is told before any work."""
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise ConfigError(f"kinds must be among {', '.join(KINDS)}. Got {', '.join(map(str, unknown))} instead.")
+    if not kinds:
+        raise ConfigError(f"kinds must name at least one of {', '.join(KINDS)}. Got none instead.")
+    if not 0 < share <= MOST_SHARE:
+        raise ConfigError(f"share must be above 0 and at most {MOST_SHARE}. Got {share!r} instead.")
+    if repeats < 1:
+        raise ConfigError(f"repeats must be at least 1. Got {repeats!r} instead.")
+    return Order(tuple(dict.fromkeys(kinds)), share, repeats)
+
+
+def run_selftest(task: api.Task, assemble: Assemble, order: Order, progress: Progress | None = None) -> SelfTest:
+    """The self-test on data made ready."""
+    began, tell = time.perf_counter(), progress or (lambda _: None)
+    task = replace(task, config=replace(task.config, audit=0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelmendWarning)  # they are in the notes of the plain run
+        tell("plain run: what looks clean")
+        plain = api.solve(task)
+        result = assemble(plain, time.perf_counter() - began)
+        trial = _Trial.of(task, plain)
+        methods, notes = _methods()
+        counts: dict[tuple[str, str], list[Counts]] = {}
+        for number, kind in enumerate(order.kinds):
+            for turn in range(order.repeats):
+                planted = trial.plant(kind, order.share, np.random.default_rng([task.config.seed, number, turn]))
+                for method in methods:
+                    tell(f"{kind} errors, {turn + 1} of {order.repeats}: {method}")
+                    labels = trial.labels_by(method, planted, turn)
+                    counts.setdefault((kind, method), []).append(trial.count(planted, labels))
+    scores = tuple(_score(kind, method, found) for (kind, method), found in counts.items())
+    seconds, clean = time.perf_counter() - began, int(trial.may_change.sum())
+    return SelfTest(len(trial.given), clean, order.share, order.repeats, scores, seconds, tuple(notes), result)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The data, and what a plain run knows of them."""
+
+    task: api.Task
+    features: NDArray[Any]
+    given: NDArray[np.int64]
+    may_change: NDArray[np.bool_]
+    probabilities: NDArray[Any]  # without the sample's own label
+
+    @classmethod
+    def of(cls, task: api.Task, plain: api.Solution) -> _Trial:
+        problem = task.problem
+        assert isinstance(problem.samples, VectorSamples)
+        given, trusted = problem.given_labels.cpu().numpy(), problem.trusted.cpu().numpy()
+        kept = (plain.conclusions.decision.status == KEPT).cpu().numpy()
+        may_change = plantable(given, trusted, kept, problem.n_classes)
+        return cls(task, problem.samples.rows.cpu().numpy(), given, may_change, plain.decided.predicted.cpu().numpy())
+
+    def plant(self, kind: str, share: float, rng: np.random.Generator) -> Planted:
+        return plant(kind, self.given, self.may_change, share, self.features, self.probabilities, rng)
+
+    def labels_by(self, method: str, planted: Planted, turn: int) -> NDArray[np.int64]:
+        config = replace(self.task.config, seed=self.task.config.seed + turn)
+        if method == "labelmend":
+            given = torch.from_numpy(planted.labels).to(self.task.problem.samples.device)
+            problem = replace(self.task.problem, given_labels=given)
+            done = api.solve(replace(self.task, problem=problem, config=config))
+            return done.conclusions.decision.labels.cpu().numpy()
+        known = np.flatnonzero(planted.labels >= 0)  # neighbours have no notion of a missing label
+        answer = rivals.METHODS[method](self.features[known], planted.labels[known], config.graph_k or 10, config.seed)
+        labels = planted.labels.copy()
+        labels[known] = answer.labels
+        return labels
+
+    def count(self, planted: Planted, labels: NDArray[np.int64]) -> Counts:
+        after = labels[planted.rows]
+        watched = self.may_change.copy()
+        watched[planted.rows] = False
+        found = int((after != planted.labels[planted.rows]).sum())
+        mended = int((after == planted.originals).sum())
+        broken = int((labels != self.given)[watched].sum())
+        return len(planted.rows), found, mended, int(watched.sum()), broken
+
+
+def _methods() -> tuple[list[str], list[str]]:
+    """Who can be compared here, and a note about who cannot."""
+    try:
+        rivals.prepare("cleanlab")
+    except MissingExtraError as error:
+        return [method for method in METHODS if method != "cleanlab"], [str(error)]
+    return list(METHODS), []
+
+
+def _score(kind: str, method: str, counts: Sequence[Counts]) -> MethodScore:
+    planted, found, mended, watched, broken = zip(*counts, strict=True)
+    parts = ((found, planted), (mended, planted), (broken, watched))
+    return MethodScore(kind, method, sum(planted), *(_share(part, whole) for part, whole in parts))
+
+
+def _share(parts: Sequence[int], wholes: Sequence[int]) -> Share:
+    if len(parts) == 1:
+        return wilson(parts[0], wholes[0])
+    shares = [part / whole if whole else None for part, whole in zip(parts, wholes, strict=True)]
+    return over_repetitions(shares, sum(wholes))

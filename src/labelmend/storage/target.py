@@ -1,0 +1,127 @@
+"""Where an export or a report is written: to a temporary name beside the target, which takes its name once it is whole.
+
+What is there already is left alone; with `force` a plain file is replaced, or a folder that an export made and nobody
+has added to. The data of the run and the run folder are never written to, but for the report of a run in its own place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from labelmend.errors import LabelmendError, RunFolderError
+from labelmend.files.reading import read_json
+from labelmend.files.writing import clear_leftovers, leftovers_of, put_in_place
+from labelmend.storage.run_folder import is_run
+
+MARKER = "labelmend-export.json"  # in every folder that an export makes: what it is, and how many files it has
+FORMAT = "labelmend export"
+OWN_ENDINGS = (".json", ".csv", ".arrow", ".xml", ".md")  # of what an export writes itself, beside pictures
+
+
+@contextmanager
+def whole(
+    target: Path,
+    force: bool,
+    marker: dict[str, Any] | None = None,
+    keep: Sequence[Path] = (),
+    in_run: bool = False,
+) -> Iterator[Path]:
+    """A path to write to. `marker`: for a folder, what to say in it; `keep`: what the target must stay out of."""
+    runs = [] if in_run else [folder for folder in target.absolute().parents if is_run(folder)]
+    refuse(target, force, marker is not None, [*keep, *runs])
+    final = target.absolute()
+    partial = final.parent / f".{final.name}.{secrets.token_hex(4)}.partial"
+    made = [folder for folder in final.parents if not folder.exists()]
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        clear_leftovers(final.parent, leftovers_of(final.name))
+        if marker is not None:
+            partial.mkdir()
+        yield partial
+        if marker is not None:
+            _mark(partial, marker)
+            put_in_place(partial, final)
+        else:
+            _flush(partial)
+            partial.replace(final)
+    except OSError as error:
+        if isinstance(error, LabelmendError):
+            raise
+        raise RunFolderError(f"{target} must be writable. Got: {error.strerror or error}.") from error
+    finally:
+        _clear(partial, made)
+
+
+def _clear(partial: Path, made: Sequence[Path]) -> None:
+    """Take away what failed, or the old export that changed places, and folders that were made for nothing."""
+    if partial.is_dir():
+        shutil.rmtree(partial, ignore_errors=True)
+    with suppress(OSError):
+        partial.unlink(missing_ok=True)
+    for folder in made:
+        with suppress(OSError):  # it holds the export
+            folder.rmdir()
+
+
+def refuse(target: Path, force: bool, folder: bool = False, keep: Sequence[Path] = ()) -> None:
+    """All that can be told before any work."""
+    for place in keep:
+        if _within(target, place):
+            raise RunFolderError(
+                f"the target must not be a run or the data, or in them. {target} is ({place}); choose another name."
+            )
+    if not os.path.lexists(target):
+        return
+    if not force:
+        raise RunFolderError(f"the target must not exist. {target} does; choose another name or use --force.")
+    if not folder:
+        if target.is_symlink() or not target.is_file():
+            raise RunFolderError(f"--force replaces plain files only. {target} is not one; choose another name.")
+    elif not _is_ours(target):
+        raise RunFolderError(
+            f"--force replaces folders that an export made, as it made them. {target} is not one, or has more or fewer "
+            "files than were written; choose another name."
+        )
+
+
+def _within(target: Path, place: Path) -> bool:
+    if not place.is_dir():  # a file, or gone: there may be 100,000 of them
+        both = target.exists() and place.exists()
+        return os.path.abspath(target) == os.path.abspath(place) or (both and os.path.samefile(target, place))
+    return Path(os.path.realpath(target)).is_relative_to(os.path.realpath(place))
+
+
+def _is_ours(target: Path) -> bool:
+    if target.is_symlink() or not target.is_dir():
+        return False
+    if not any(target.iterdir()):
+        return True
+    try:
+        marker = read_json(target / MARKER)
+        return bool(marker["format"] == FORMAT and marker["files"] == _count(target) - 1)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _mark(folder: Path, marker: dict[str, Any]) -> None:
+    about = {"format": FORMAT, **marker, "files": _count(folder)}
+    (folder / MARKER).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    for written in folder.iterdir():
+        if written.suffix in OWN_ENDINGS and not written.is_symlink():
+            _flush(written)
+
+
+def _count(folder: Path) -> int:
+    return sum(len(files) for _, _, files in os.walk(folder))
+
+
+def _flush(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
