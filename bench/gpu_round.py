@@ -27,7 +27,7 @@ from labelmend.ensemble.run import play_round
 from labelmend.ensemble.state import Problem, RoundState, start
 from labelmend.ensemble.steps import warm_up
 from labelmend.errors import ConfigError
-from labelmend.labels import read_labels
+from labelmend.inputs.labels import read_labels
 from labelmend.samples import ImageSamples, colour_statistics
 
 WARM_UP_ROUNDS = 2

@@ -29,9 +29,10 @@ from blobs import QUICK, blobs
 from labelmend.config import RunConfig, follow, make_config
 from labelmend.errors import LabelmendError
 from labelmend.inputs.features import check_features, read_features
+from labelmend.inputs.labels import check_classes, read_labels
 from labelmend.inputs.pictures.find import find_pictures, holds_pictures
 from labelmend.inputs.tables import load_table
-from labelmend.labels import Labels, check_classes, read_labels
+from labelmend.labels import Labels
 
 VALUES = (
     *(0, 1, 2, -1, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64, -(2**63), -(2**70)),

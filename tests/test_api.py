@@ -10,7 +10,7 @@ from torch import nn
 
 import labelmend
 from blobs import QUICK, blobs, plant
-from labelmend.ensemble.loss_names import BRANCH_LOSSES
+from labelmend.config import BRANCH_LOSSES
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 

@@ -23,7 +23,7 @@ from labelmend.cli.demo_data import RATE, FloatArray, IntArray
 from labelmend.config import make_config
 from labelmend.diagnosis import noise
 from labelmend.inputs.features import fit_scaler
-from labelmend.labels import read_labels
+from labelmend.inputs.labels import read_labels
 from labelmend.samples import VectorSamples
 
 DIGITS, FEATURES = "digits", "features"

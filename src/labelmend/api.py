@@ -27,7 +27,7 @@ from labelmend.decision.verdict import APART
 from labelmend.diagnosis.annotators import Annotators, describe
 from labelmend.diagnosis.audit import finish_audit, noise_in_question, plan_audit
 from labelmend.diagnosis.conclude import Conclusions, conclude
-from labelmend.diagnosis.projection import draw_map
+from labelmend.diagnosis.projection import SampleMap, draw_map
 from labelmend.diagnosis.reasons import REASON_TYPE, REASONS
 from labelmend.diagnosis.reliability import Audit
 from labelmend.engines.local import LocalEngine, fast_arithmetic
@@ -40,12 +40,14 @@ from labelmend.ensemble.time_limit import TimeLimit, read_limit
 from labelmend.ensemble.torch_state import own_torch, refuse_diverged
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.evidence.inputs import Inputs
+from labelmend.evidence.pred_probs import PredProbs
 from labelmend.inputs.consensus import opinions_of, read_annotated, settled, with_consensus
 from labelmend.inputs.features import check_features, conflicting_duplicates, fit_scaler, read_features
-from labelmend.inputs.pred_probs import PredProbs, read_pred_probs
-from labelmend.labels import Labels, check_classes, read_labels, values_of
+from labelmend.inputs.labels import check_classes, read_labels, values_of
+from labelmend.inputs.pred_probs import read_pred_probs
+from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory, VectorModel, fit_vector_model, net_model
-from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, SampleMap, plain_value
+from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, plain_value
 from labelmend.samples import Samples, VectorSamples
 from labelmend.storage.checkpoint import CHECKPOINT_SECONDS, NoCheckpoints, Subject, checkpoints_in
 from labelmend.storage.run_folder import versions

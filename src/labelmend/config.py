@@ -14,8 +14,20 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from labelmend.ensemble.loss_names import BRANCH_LOSSES, CORRECTED_LOSSES
 from labelmend.errors import ConfigError, LabelmendWarning
+
+SMOOTHNESS = {
+    "smoothness": ("softmax", "l2", True),
+    "smoothness-unweighted": ("softmax", "l2", False),
+    "smoothness-features": ("features", "l2", False),
+    "smoothness-kl": ("softmax", "kl", True),
+    "smoothness-js": ("softmax", "js", True),
+}
+
+BRANCH_LOSSES = (*SMOOTHNESS, "cross-entropy", "cross-entropy-mae", "split")
+
+CORRECTED_LOSSES = ("all", "split", "semi-supervised")
+
 
 SMALL, LARGE = 4_000, 8_000  # rows up to which time hardly matters, and from which it does more than 0.1 points
 FEW_PICTURES = 5_000  # below it a round is a handful of steps

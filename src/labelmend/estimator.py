@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from labelmend.api import correct
 from labelmend.errors import ConfigError, DataError
 from labelmend.inputs.features import MIN_ROWS
-from labelmend.labels import read_labels
+from labelmend.inputs.labels import read_labels
 from labelmend.models.vectors import NetFactory
 
 

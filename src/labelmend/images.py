@@ -35,13 +35,13 @@ from labelmend.inputs.backbones.load import LITE0, load_backbone
 from labelmend.inputs.backbones.weights import load_weights, read_weights
 from labelmend.inputs.consensus import read_annotated, settled
 from labelmend.inputs.features import MIN_ROWS, check_features, conflicting_duplicates
+from labelmend.inputs.labels import check_classes, objects, read_labels
 from labelmend.inputs.pictures.cache import DecodedPictures, decode, native_size
 from labelmend.inputs.pictures.features import backbone_features
 from labelmend.inputs.pictures.find import find_pictures
 from labelmend.inputs.pictures.records import Pictures, checked, unique_or_rows
 from labelmend.inputs.pictures.tables import check_pixels
-from labelmend.inputs.tables import AnnotatorColumns
-from labelmend.labels import Labels, check_classes, objects, read_labels
+from labelmend.labels import AnnotatorColumns, Labels
 from labelmend.models.pictures import EmbeddedImageModel, NamedBackbone, TrainedImageModel
 from labelmend.models.vectors import NetFactory, VectorModel
 from labelmend.result import Correction

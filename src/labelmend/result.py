@@ -9,7 +9,7 @@ import math
 import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -19,14 +19,15 @@ from labelmend.config import RunConfig
 from labelmend.decision.verdict import Parts, Verdict
 from labelmend.diagnosis.annotators import Annotators
 from labelmend.diagnosis.profile import NoiseProfile, kinds_text, sentences
+from labelmend.diagnosis.projection import SampleMap
 from labelmend.diagnosis.reasons import REASONS
 from labelmend.diagnosis.reliability import Audit
 from labelmend.ensemble.records import RoundRecord
 from labelmend.errors import ConfigError, LabelmendWarning
-from labelmend.labels import Labels
-from labelmend.storage.source import Source
+from labelmend.labels import AnnotatorColumns, Labels
 
 UNREADABLE, REVIEWED = "unreadable", "reviewed"
+Kind = Literal["table", "pictures", "arrays"]
 STATUS_TYPE = np.dtype("<U10")  # room for the longest of them
 LOOKED_AT = ("kept", "corrected", "review", "filled")  # a look at them may put a label right
 GAIN_POINTS = 100  # of the curve of expected errors
@@ -50,11 +51,31 @@ class ExpectedErrors:
 
 
 @dataclass(frozen=True)
-class SampleMap:
-    """Some of the samples on a plane, near ones near."""
+class Source:
+    """The file or folder, and how it was read. Names of columns are None where none was named.
 
-    indices: NDArray[np.int64]  # their positions among the samples, ascending
-    positions: NDArray[np.float32]  # (n, 2), from 0 to 1
+    `digest` is the SHA-256 of a file, of the description of a saved dataset, or of the names and sizes of the files in
+    class folders; None for lists of files, and for class folders in older runs.
+    """
+
+    kind: Kind  # "arrays": given as arrays in Python, nothing to read again
+    path: str | None = None  # absolute
+    digest: str | None = None
+    labels: str | None = None
+    id: str | None = None
+    trusted: str | None = None
+    features: str | None = None
+    ignore: tuple[str, ...] = ()
+    missing: str | None = None  # what stands for "no label" besides an empty cell, if it was named
+    files: tuple[str, ...] | None = None  # of pictures given in Python as a list of paths; absolute
+    annotators: AnnotatorColumns = None
+    read_back: bool = False  # from a run folder, which may be somebody else's: its word alone opens nothing
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        record = asdict(self)
+        del record["read_back"]
+        return record
 
 
 @dataclass(frozen=True)

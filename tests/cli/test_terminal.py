@@ -5,15 +5,9 @@ from pathlib import Path
 import pytest
 
 from labelmend.cli import terminal
-from labelmend.cli.terminal import (
-    ProgressLine,
-    dry_run_lines,
-    printable,
-    seconds_in_words,
-    size_in_words,
-    summary_lines,
-)
+from labelmend.cli.terminal import ProgressLine, dry_run_lines, summary_lines
 from labelmend.ensemble.records import RoundRecord
+from labelmend.report.wording import printable, seconds_in_words, size_in_words
 
 RECORD = RoundRecord(
     round_index=1,

@@ -6,7 +6,8 @@ from torch.testing import assert_close
 import reference
 from labelmend.decision import annotators
 from labelmend.decision import posterior as decide
-from labelmend.decision.annotators import Opinions, annotated_posterior, confusions, consensus, shrunk, weigh
+from labelmend.decision.annotators import annotated_posterior, confusions, consensus, shrunk, weigh
+from labelmend.ensemble.state import Opinions
 
 
 def opinions(triples, n_annotators, in_use):

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta
 
 from labelmend.diagnosis.annotators import accuracies, describe
-from labelmend.inputs.annotations import Annotations
+from labelmend.labels import Annotations
 
 
 def by_hand():

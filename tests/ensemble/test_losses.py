@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 import reference
+from labelmend.config import BRANCH_LOSSES
 from labelmend.ensemble import losses
-from labelmend.ensemble.loss_names import BRANCH_LOSSES
 from strategies import eighths, predictions
 
 LABELS = torch.tensor([0, 1, 2, 1])

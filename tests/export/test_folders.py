@@ -9,7 +9,8 @@ from handed_over import GIVEN, NEW, SURE, pixels, read_table, tree, write_pictur
 from labelmend.errors import LabelmendWarning
 from labelmend.export.picture_files import Names, safe_name
 from labelmend.inputs.pictures.find import find_pictures
-from labelmend.storage.source import Source, picture_source
+from labelmend.result import Source
+from labelmend.storage.source import picture_source
 
 
 def test_every_picture_lies_in_the_folder_of_its_new_label(photos):

@@ -7,15 +7,9 @@ import torch
 from labelmend import labels_by_annotator
 from labelmend.errors import DataError
 from labelmend.inputs import annotations
-from labelmend.inputs.annotations import (
-    Annotations,
-    annotations_by_name,
-    annotations_of,
-    classes_of,
-    is_table,
-    read_table,
-)
-from labelmend.labels import read_labels
+from labelmend.inputs.annotations import annotations_by_name, annotations_of, classes_of, is_table, read_table
+from labelmend.inputs.labels import read_labels
+from labelmend.labels import Annotations
 
 NAN = float("nan")
 SAID = [[1, NAN], [2, 1], [NAN, NAN]]  # two annotators, three samples

@@ -14,7 +14,7 @@ from labelmend.cli.correct import missing_value
 from labelmend.errors import DataError, LabelmendWarning
 from labelmend.inputs.annotations import read_table
 from labelmend.inputs.features import read_features
-from labelmend.labels import exact_numbers, read_labels
+from labelmend.inputs.labels import exact_numbers, read_labels
 
 BIG = 2**63
 LARGE = [1, BIG, BIG + 1, 2**64 - 1] * 3
@@ -87,14 +87,14 @@ class Lossy:
 
 
 def test_labels_that_would_not_come_back_are_refused_before_the_run(monkeypatch):
-    monkeypatch.setattr("labelmend.labels._to_numpy", lambda dtype, shape, new: new.astype(float))
+    monkeypatch.setattr("labelmend.inputs.labels._to_numpy", lambda dtype, shape, new: new.astype(float))
     with pytest.raises(DataError, match=r"9007199254740993.* would come back as"):
         read_labels(np.array([2**53 + 1, 2**53, 2**53 + 1, 2**53]))
 
     def refuse(*_):
         raise OverflowError("too large")
 
-    monkeypatch.setattr("labelmend.labels._to_numpy", refuse)
+    monkeypatch.setattr("labelmend.inputs.labels._to_numpy", refuse)
     with pytest.raises(DataError, match="OverflowError: too large"):
         read_labels(Lossy([1, 2, 1, 2]))
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from labelmend.errors import DataError
-from labelmend.labels import check_classes, read_labels
+from labelmend.inputs.labels import check_classes, read_labels
 
 TEXT = ["b", "a", "b", "c"]
 CODES = [1, 0, 1, 2]

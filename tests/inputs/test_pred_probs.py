@@ -4,8 +4,9 @@ import polars as pl
 import pytest
 
 from labelmend.errors import DataError
-from labelmend.inputs.pred_probs import looks_in_sample, read_pred_probs, with_classes
-from labelmend.labels import read_labels
+from labelmend.evidence.pred_probs import looks_in_sample
+from labelmend.inputs.labels import read_labels
+from labelmend.inputs.pred_probs import read_pred_probs, with_classes
 
 Y = np.array(["b", "a", "c", "a", "b", "c"])
 P = np.array([[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0, 0, 1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]])

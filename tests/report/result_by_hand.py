@@ -7,11 +7,11 @@ import scipy.sparse
 from PIL import Image
 
 from labelmend.config import RunConfig
+from labelmend.diagnosis.projection import SampleMap
 from labelmend.ensemble.records import CorrectionRecord, RoundRecord
 from labelmend.labels import Labels
-from labelmend.result import STATUS_TYPE, Correction, SampleMap
+from labelmend.result import STATUS_TYPE, Correction, Source
 from labelmend.storage.originals import Originals
-from labelmend.storage.source import Source
 
 CLASSES = ("cat", "dog", "owl")
 # sample         0       1            2            3         4         5            6         7

@@ -6,10 +6,11 @@ import result_by_hand as by_hand
 from numpy.testing import assert_allclose, assert_array_equal
 from result_by_hand import Painted, Rows, round_record
 
+from labelmend.diagnosis.projection import SampleMap
 from labelmend.report.classes import class_noise, flow
 from labelmend.report.contents import STATUSES, make_contents, numbers, sentence, shown_rounds
 from labelmend.report.making import REST
-from labelmend.result import STATUS_TYPE, SampleMap
+from labelmend.result import STATUS_TYPE
 from labelmend.storage.originals import Originals
 
 

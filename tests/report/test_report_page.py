@@ -9,11 +9,11 @@ import pytest
 import result_by_hand as by_hand
 from result_by_hand import Painted, Rows
 
+from labelmend.diagnosis.projection import SampleMap
 from labelmend.report.contents import make_contents
 from labelmend.report.page import LINKS, page
-from labelmend.result import SampleMap
+from labelmend.result import Source
 from labelmend.storage.originals import Originals
-from labelmend.storage.source import Source
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 

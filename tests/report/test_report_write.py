@@ -152,7 +152,7 @@ def test_pictures_of_a_list_of_files_are_in_the_report(tmp_path):
     for i in range(40):
         paths.append(tmp_path / f"{i}.png")
         Image.new("RGB", (20, 20), (i, 100, 0)).save(paths[-1])
-    from labelmend.storage.source import Source
+    from labelmend.result import Source
 
     result = labelmend.correct(features, plant(true, 0.2)[0], ids=[str(p) for p in paths], **QUICK)
     result = dataclasses.replace(result, source=Source("pictures", files=tuple(map(str, paths))))

@@ -189,7 +189,7 @@ def test_pictures_are_embedded(tmp_path, monkeypatch, capsys):
 
 
 def test_a_share_in_words():
-    from labelmend.cli.terminal import percent
+    from labelmend.report.wording import percent
 
     share = Share(0.935, 0.9, 0.9612, 200)
     assert percent(vars(share)) == "93.5 % (90.0 to 96.1)"

@@ -15,8 +15,9 @@ from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
 from labelmend.cli.main import main
 from labelmend.images import correct_images
 from labelmend.report.html import media_type
+from labelmend.result import Source
 from labelmend.storage.originals import open_originals, thumbnail
-from labelmend.storage.source import Source, digest, picture_source, table_source
+from labelmend.storage.source import digest, picture_source, table_source
 
 NAMES = np.array(["ant", "bee", "cat"])
 

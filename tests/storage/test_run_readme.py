@@ -6,10 +6,9 @@ import pytest
 import labelmend
 from blobs import QUICK, blobs
 from labelmend.decision.posterior import STATUS_NAMES
-from labelmend.result import UNREADABLE
+from labelmend.result import UNREADABLE, Source
 from labelmend.storage import run_folder
 from labelmend.storage.run_readme import STATUSES, file_table, run_readme
-from labelmend.storage.source import Source
 
 
 @pytest.fixture(scope="module")

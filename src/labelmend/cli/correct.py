@@ -30,14 +30,15 @@ from labelmend.images import choose, correct_images
 from labelmend.inputs.pictures.find import find_pictures, holds_pictures
 from labelmend.inputs.pictures.records import Pictures
 from labelmend.inputs.prob_files import read_prob_files
-from labelmend.inputs.tables import AnnotatorColumns, Table, drop_bad_rows, load_table
+from labelmend.inputs.tables import Table, drop_bad_rows, load_table
+from labelmend.labels import AnnotatorColumns
 from labelmend.report.write import with_report
-from labelmend.result import Correction
+from labelmend.result import Correction, Source
 from labelmend.review.trusted import Decided, merge_decided, read_decided
 from labelmend.storage.checkpoint import CHECKPOINT_SECONDS
 from labelmend.storage.job import Job, read_job, refuse_unfinished, running
 from labelmend.storage.run_folder import CONFIG, load, refuse_existing
-from labelmend.storage.source import Source, command_text, picture_source, table_source
+from labelmend.storage.source import command_text, picture_source, table_source
 
 Parameters = dict[str, Any]
 FOR_VECTORS = ("ignore", "features", "drop_bad_rows", "pred_probs")

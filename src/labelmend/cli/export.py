@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from labelmend.cli.terminal import printable
 from labelmend.errors import ConfigError
 from labelmend.export.formats import FORMATS, check_options, default_target, export, find_format
 from labelmend.export.handover import Options
 from labelmend.export.undo import Columns, undo
+from labelmend.report.wording import printable
 from labelmend.storage.run_folder import load_labels
 
 

@@ -78,7 +78,7 @@ def guarded(action: Callable[[], int]) -> int:
 
 def _say(text: str, error: BaseException) -> None:
     """What went wrong, and what the run that ended says about going on; names and labels in it are somebody's data."""
-    from labelmend.cli.terminal import printable
+    from labelmend.report.wording import printable
 
     for line in (*text.split("\n"), *getattr(error, "__notes__", ())):
         print(f"labelmend: {printable(line)}", file=sys.stderr)

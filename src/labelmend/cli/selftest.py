@@ -13,9 +13,10 @@ from typing import Any
 
 from labelmend import api
 from labelmend.cli.correct import is_pictures, read_pictures, read_table
-from labelmend.cli.terminal import ProgressLine, percent, printable, seconds_in_words
+from labelmend.cli.terminal import ProgressLine
 from labelmend.errors import ConfigError
 from labelmend.images import embedded_task
+from labelmend.report.wording import percent, printable, seconds_in_words
 from labelmend.result import Correction
 from labelmend.selftest.run import STANDARD_KINDS, Order, SelfTest, check_order, run_selftest, selftest
 from labelmend.storage.target import refuse, whole

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from labelmend.decision.verdict import CANNOT_TELL
 from labelmend.diagnosis.reasons import NONE
 from labelmend.ensemble.records import GOING_ON, RoundRecord
+from labelmend.report.wording import NOTHING_TO_GAIN, percent, printable, seconds_in_words, size_in_words
 
 SELDOM = (
     "  and for review",
@@ -99,7 +100,6 @@ class ProgressLine:
         self.stream.flush()
 
 
-NOTHING_TO_GAIN = "there is no more disagreement than the evidence's own error rate explains"
 LINE, NAME = 100, 23  # characters of a line, and of the name before a figure
 
 
@@ -178,14 +178,6 @@ def audit_lines(audit: dict[str, Any]) -> list[str]:
         f"  calibration error   {audit['calibration_error_before']:.3f} before, {audit['calibration_error']:.3f} now; "
         f"{calibrated}",
     ]
-
-
-def percent(share: dict[str, Any]) -> str:
-    """A share with its interval: 93.5 % (90.1 to 96.0)."""
-    if share["value"] is None:
-        return "none to count"
-    ends = "" if share["low"] is None else f" ({100 * share['low']:.1f} to {100 * share['high']:.1f})"
-    return f"{100 * share['value']:.1f} %{ends}"
 
 
 def _rate(summary: dict[str, Any], untold: bool = False) -> str:
@@ -278,23 +270,6 @@ def _cost_line(facts: dict[str, Any]) -> str:
         time_needed = f"{seconds_in_words(facts['estimated_seconds'])} on two CPU cores"
     disk = f", {size_in_words(facts['cache_bytes'])} of disk in {facts['cache']}" if "cache" in facts else ""
     return f"about {size_in_words(facts['estimated_bytes'])} of memory and {time_needed}{disk}"
-
-
-def seconds_in_words(seconds: float) -> str:
-    if seconds < 60:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 3600:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"
-
-
-def size_in_words(n_bytes: float) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"
-
-
-def printable(text: str) -> str:
-    """Text from someone's data, without what would move the cursor or break the line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _annotator_count(facts: dict[str, Any]) -> list[str]:

@@ -18,24 +18,10 @@ import torch
 from torch import Tensor
 
 from labelmend.decision.posterior import BLOCK_ENTRIES, EM_PASSES, FLOOR, Posterior, transition_of
+from labelmend.ensemble.state import Opinions
 
 QUALITY_PRIOR = 10.0  # labels' worth of the common accuracy in the accuracy of everyone
 CONFUSION_PRIOR = 30.0  # labels' worth of the common confusion, bent to that accuracy, in every row of T_a
-
-
-@dataclass(frozen=True)
-class Opinions:
-    """Who said what: entry i says that `annotator[i]` gave `sample[i]` the label `label[i]`."""
-
-    sample: Tensor
-    annotator: Tensor
-    label: Tensor
-    n_annotators: int
-    in_use: Tensor  # (n,) the labels that are kept or corrected; -1: none
-
-    def entries(self) -> Tensor:
-        """All of it in one tensor."""
-        return torch.cat([self.sample, self.annotator, self.label, self.in_use])
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from labelmend.decision.posterior import FLOOR, Posterior, transition_of, weight
 from labelmend.decision.verdict import APART, Parts, Verdict
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.evidence.inputs import Inputs
-from labelmend.inputs.pred_probs import ALONE, looks_in_sample
+from labelmend.evidence.pred_probs import ALONE, looks_in_sample
 
 
 @dataclass(frozen=True)

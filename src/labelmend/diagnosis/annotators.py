@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from labelmend.inputs.annotations import Annotations
+from labelmend.labels import Annotations
 
 COVERED = 0.90
 FloatArray = NDArray[np.float64]

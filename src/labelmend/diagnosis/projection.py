@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse
 import torch
@@ -9,7 +11,6 @@ from numpy.typing import NDArray
 
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.state import Problem, RoundState
-from labelmend.result import SampleMap
 
 Floats = NDArray[np.float64]
 
@@ -143,3 +144,11 @@ def _places(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
             more[np.argmax(shares)] = 1
         places = np.minimum(places + more, sizes)
     return places
+
+
+@dataclass(frozen=True)
+class SampleMap:
+    """Some of the samples on a plane, near ones near."""
+
+    indices: NDArray[np.int64]  # their positions among the samples, ascending
+    positions: NDArray[np.float32]  # (n, 2), from 0 to 1

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from labelmend.ensemble.loss_names import SMOOTHNESS
+from labelmend.config import SMOOTHNESS
 
 
 def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from labelmend.config import RunConfig
-from labelmend.decision.annotators import Opinions
 from labelmend.ensemble.nets.averages import FollowingNet
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.sgd import Optimizer, sgd
@@ -102,3 +101,18 @@ def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig
         targets=Targets(given.clone(), omega.clone(), problem.n_classes, soft, answers, ramp),
         scaled_columns=config.scale_columns,
     )
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """Who said what: entry i says that `annotator[i]` gave `sample[i]` the label `label[i]`."""
+
+    sample: Tensor
+    annotator: Tensor
+    label: Tensor
+    n_annotators: int
+    in_use: Tensor  # (n,) the labels that are kept or corrected; -1: none
+
+    def entries(self) -> Tensor:
+        """All of it in one tensor."""
+        return torch.cat([self.sample, self.annotator, self.label, self.in_use])

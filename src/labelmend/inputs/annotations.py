@@ -9,49 +9,17 @@ Knows containers, names and class codes; does not know who is right.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.labels import Labels, as_opened, equal_to, factorize, objects, refuse_continuous, tensor_as_array
+from labelmend.inputs.labels import as_opened, equal_to, factorize, objects, refuse_continuous, tensor_as_array
+from labelmend.labels import Annotations, Labels
 
 MOST_ENTRIES = 2**26  # of all confusion matrices together: half a GiB
-IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Annotations:
-    """Entry i says that the annotator `names[annotator[i]]` gave `sample[i]` the class `label[i]`; by sample."""
-
-    names: NDArray[np.str_]
-    sample: IntArray
-    annotator: IntArray
-    label: IntArray
-    consensus: IntArray | None = None  # class of every sample by these labels alone, see trust/consensus.py; -1: none
-    certainty: NDArray[np.float32] | None = None  # its probability
-
-    def of_rows(self, rows: IntArray) -> Annotations:
-        """Of some of the samples, which are numbered anew; everybody's name stays."""
-        place = np.full(max(int(rows.max(initial=-1)), int(self.sample.max(initial=-1))) + 1, -1)
-        place[rows] = np.arange(len(rows))
-        kept = place[self.sample] >= 0
-        order = np.argsort(place[self.sample[kept]], kind="stable")
-        sample, annotator, label = (part[kept][order] for part in (self.sample, self.annotator, self.label))
-        agreed = None if self.consensus is None else self.consensus[rows]
-        certainty = None if self.certainty is None else self.certainty[rows]
-        return Annotations(self.names, place[sample], annotator, label, agreed, certainty)
-
-    def digest(self) -> str:
-        """SHA-256: tells whether a run belongs to these labels of these people."""
-        found = hashlib.sha256("\0".join(self.names.tolist()).encode("utf-8", "surrogatepass"))
-        for part in (self.sample, self.annotator, self.label):
-            found.update(np.ascontiguousarray(part, dtype=np.int64).data)
-        return found.hexdigest()
 
 
 def is_table(annotators: Any) -> bool:

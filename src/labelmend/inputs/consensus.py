@@ -13,17 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelmend.decision.annotators import Opinions, consensus
+from labelmend.decision.annotators import consensus
+from labelmend.ensemble.state import Opinions
 from labelmend.errors import DataError
-from labelmend.inputs.annotations import (
-    Annotations,
-    annotations_by_name,
-    annotations_of,
-    classes_of,
-    is_table,
-    read_table,
-)
-from labelmend.labels import MISSING, Labels, read_labels
+from labelmend.inputs.annotations import annotations_by_name, annotations_of, classes_of, is_table, read_table
+from labelmend.inputs.labels import read_labels
+from labelmend.labels import MISSING, Annotations, Labels
 
 
 def read_annotated(y: Any, annotators: Any, missing: Any = None) -> Labels:

@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.labels import tensor_as_array
+from labelmend.inputs.labels import tensor_as_array
 
 MIN_ROWS = 5
 PROJECTED = 256  # columns that remain of a wide sparse matrix

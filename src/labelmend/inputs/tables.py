@@ -21,16 +21,14 @@ from labelmend.errors import DataError
 from labelmend.files.parquet import read_parquet, require_pyarrow
 from labelmend.files.reading import Arrays, open_npz, read_npy, regular_file
 from labelmend.inputs.features import NAMED, bad_rows
-from labelmend.labels import objects, refuse_continuous
+from labelmend.inputs.labels import objects, refuse_continuous
+from labelmend.labels import AnnotatorColumns
 
 CHUNK_ROWS = 10_000
 FEATURE_ARRAYS = ("X", "x", "features")
 INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # what pandas writes when nobody told it to leave the index out
 TRUE, FALSE = {"1", "true", "yes", "y", "t", "1.0"}, {"0", "false", "no", "n", "f", "0.0", "", "none", "nan"}
 WORDS = {"": "nan", "na": "nan", "n/a": "nan", "null": "nan", "none": "nan", "true": "1", "false": "0"}
-
-
-AnnotatorColumns = str | tuple[str, ...] | None  # the column that says who gave the label, or a column for each
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from labelmend.cli.terminal import printable
 from labelmend.report.blocks import details, section, table
 from labelmend.report.contents import Contents
 from labelmend.report.drawings import parts
 from labelmend.report.html import Html, element, together
 from labelmend.report.making import Making
 from labelmend.report.sample_cards import show
-from labelmend.report.wording import seconds_text, shortened
+from labelmend.report.wording import printable, seconds_text, shortened
 
 LISTED = 50  # pictures that could not be read
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labelmend.cli.terminal import NOTHING_TO_GAIN
 from labelmend.diagnosis.reliability import Audit
+from labelmend.report.wording import NOTHING_TO_GAIN
 from labelmend.result import Correction, ExpectedErrors
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labelmend.cli.terminal import percent
 from labelmend.diagnosis.reliability import Audit, Bin, Share
 from labelmend.report.blocks import details, section, table
 from labelmend.report.drawings import line_plot
 from labelmend.report.html import Html, element, together
 from labelmend.report.trust import TrustContents
+from labelmend.report.wording import percent
 from labelmend.result import ExpectedErrors
 
 if TYPE_CHECKING:

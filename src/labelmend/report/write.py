@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labelmend.cli.terminal import printable
 from labelmend.errors import RunFolderError
 from labelmend.report.contents import make_contents
 from labelmend.report.page import page
+from labelmend.report.wording import printable
 from labelmend.result import Correction
 from labelmend.storage.originals import open_originals
 from labelmend.storage.run_folder import is_run, load_labels

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.cli.terminal import printable
 from labelmend.errors import RunFolderError
 from labelmend.files.writing import clear_leftovers, flush, flush_names
+from labelmend.report.wording import printable
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log
 from labelmend.storage.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed

@@ -28,9 +28,9 @@ from labelmend.inputs.pictures.pixels import Unreadable, read_picture, require_p
 from labelmend.inputs.pictures.records import Pictures, row_numbers
 from labelmend.inputs.pictures.records import Source as PictureSource
 from labelmend.inputs.table_rows import Rows, open_rows
-from labelmend.result import Correction
+from labelmend.result import Correction, Source
 from labelmend.storage.run_folder import as_text
-from labelmend.storage.source import Source, digest
+from labelmend.storage.source import digest
 
 if TYPE_CHECKING:
     from PIL import Image

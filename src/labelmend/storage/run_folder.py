@@ -74,6 +74,7 @@ from labelmend.config import RunConfig
 from labelmend.decision.verdict import verdict_from
 from labelmend.diagnosis.annotators import Annotators
 from labelmend.diagnosis.profile import NoiseProfile, profile_from
+from labelmend.diagnosis.projection import SampleMap
 from labelmend.diagnosis.reasons import REASON_TYPE, REASONS
 from labelmend.diagnosis.reliability import audit_from
 from labelmend.ensemble.records import CorrectionRecord, RoundRecord
@@ -81,9 +82,10 @@ from labelmend.ensemble.torch_state import own_torch
 from labelmend.errors import DataError, MissingExtraError, RunFolderError
 from labelmend.files.reading import checked_fields, open_npz, read_json, regular_file
 from labelmend.files.writing import clear_leftovers, flush, leftovers_of, put_in_place
-from labelmend.labels import Labels, objects
+from labelmend.inputs.labels import objects
+from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory, load_model
-from labelmend.result import STATUS_TYPE, Correction, SampleMap, plain_value
+from labelmend.result import STATUS_TYPE, Correction, plain_value
 from labelmend.storage.hold import refuse_held, replacing
 from labelmend.storage.label_table import check_table
 from labelmend.storage.reviewed import BEFORE_REVIEW, read_reviewed, with_reviewed

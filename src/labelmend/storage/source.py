@@ -7,44 +7,13 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from labelmend.files.reading import checked_fields, regular_file
 from labelmend.inputs.pictures.tables import saved_state
-from labelmend.inputs.tables import AnnotatorColumns
-
-Kind = Literal["table", "pictures", "arrays"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """The file or folder, and how it was read. Names of columns are None where none was named.
-
-    `digest` is the SHA-256 of a file, of the description of a saved dataset, or of the names and sizes of the files in
-    class folders; None for lists of files, and for class folders in older runs.
-    """
-
-    kind: Kind  # "arrays": given as arrays in Python, nothing to read again
-    path: str | None = None  # absolute
-    digest: str | None = None
-    labels: str | None = None
-    id: str | None = None
-    trusted: str | None = None
-    features: str | None = None
-    ignore: tuple[str, ...] = ()
-    missing: str | None = None  # what stands for "no label" besides an empty cell, if it was named
-    files: tuple[str, ...] | None = None  # of pictures given in Python as a list of paths; absolute
-    annotators: AnnotatorColumns = None
-    read_back: bool = False  # from a run folder, which may be somebody else's: its word alone opens nothing
-
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        record = asdict(self)
-        del record["read_back"]
-        return record
-
+from labelmend.labels import AnnotatorColumns
+from labelmend.result import Source
 
 ARRAYS = Source("arrays")
 

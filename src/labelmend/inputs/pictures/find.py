@@ -29,7 +29,7 @@ from labelmend.inputs.pictures.tables import (
     read_saved_dataset,
     read_table,
 )
-from labelmend.inputs.tables import AnnotatorColumns
+from labelmend.labels import AnnotatorColumns
 
 __all__ = ["Pictures", "Source", "Sources", "find_pictures", "holds_pictures"]
 

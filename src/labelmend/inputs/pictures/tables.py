@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from labelmend.errors import DataError
 from labelmend.files.parquet import noted_features, read_parquet, require_pyarrow
 from labelmend.files.reading import open_npz, read_json, regular_file
+from labelmend.inputs.labels import objects, refuse_continuous
 from labelmend.inputs.pictures.records import Pictures, Source, row_numbers, spelled, unique_or_rows
-from labelmend.inputs.tables import AnnotatorColumns, Columns, csv_rows, marks, numbers_or_none, text_of, whole_rows
-from labelmend.labels import objects, refuse_continuous
+from labelmend.inputs.tables import Columns, csv_rows, marks, numbers_or_none, text_of, whole_rows
+from labelmend.labels import AnnotatorColumns
 
 PICTURE_COLUMNS = ("path", "image", "file_name", "filename", "file", "img")
 PICTURE_ARRAYS = ("images", "x", "X", "image", "pixels", "pictures")
