@@ -17,7 +17,7 @@ from bench.picture_suite import OURS, Findings, PictureTrial
 from bench.picture_trial import wait_for
 from bench.runner import Say
 from bench.trial import peak_bytes
-from labelmend.api import choose_device
+from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError
 from labelmend.inputs.backbones.backbone import Backbone
 from labelmend.inputs.backbones.load import load_backbone

@@ -26,8 +26,8 @@ from torch.nn import functional as F
 
 from bench.picture_suite import Findings
 from bench.runner import Say
-from labelmend.api import choose_device
-from labelmend.engines.local import fast_arithmetic
+from labelmend.ensemble.torch_state import choose_device
+from labelmend.ensemble.torch_state import fast_arithmetic
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.fit import net_step
 from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalized_graph

@@ -18,9 +18,10 @@ from bench.picture_data import QUICK, PictureSet, random_pictures, read_pictures
 from bench.picture_suite import OURS, Findings, PictureTrial
 from bench.picture_trial import wait_for
 from bench.runner import Say
-from labelmend.api import choose_device, make_problem, seeded
+from labelmend.ensemble.torch_state import choose_device, seeded
+from labelmend.api import make_problem
 from labelmend.config import RunConfig, follow, make_config
-from labelmend.engines.local import LocalEngine, fast_arithmetic
+from labelmend.ensemble.torch_state import fast_arithmetic
 from labelmend.ensemble.nets.preact_resnet import PreActResNet
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.run import play_round

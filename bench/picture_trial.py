@@ -17,7 +17,7 @@ import torch
 
 from bench.picture_data import PictureSet
 from bench.runner import Say
-from labelmend.api import choose_device
+from labelmend.ensemble.torch_state import choose_device
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.state import RoundState

@@ -21,10 +21,11 @@ from bench.paper.keeping import kept
 from bench.paper.rounds import diagnose
 from bench.plain_net import Draw, train_plain_net
 from bench.runner import Say
-from labelmend.api import Task, final_decision, seeded
+from labelmend.ensemble.torch_state import seeded
+from labelmend.api import Task, final_decision
 from labelmend.decision.deciding import decider
 from labelmend.decision.posterior import STATUS_NAMES
-from labelmend.engines.local import LocalEngine, fast_arithmetic
+from labelmend.ensemble.torch_state import fast_arithmetic
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.run import run

@@ -17,7 +17,7 @@ from bench.zoo.figures import Figures, of_labels, of_ranking, percent
 from bench.zoo.rivals import measure_rivals
 from labelmend import __version__
 from labelmend.cli.demo_data import Dataset
-from labelmend.ensemble.threads import one_thread
+from labelmend.ensemble.torch_state import one_thread
 
 VERSION = 1  # of a line
 OURS = "labelmend"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelmend.api import correct
+    from labelmend.api import correct, correct_images
     from labelmend.config import RunConfig
     from labelmend.estimator import LabelCorrector
-    from labelmend.images import correct_images
     from labelmend.inputs.annotations import labels_by_annotator
     from labelmend.result import Correction
     from labelmend.review.apply import read_decisions
@@ -35,7 +34,7 @@ __all__ = [
 
 _HOMES = {
     "correct": "labelmend.api",
-    "correct_images": "labelmend.images",
+    "correct_images": "labelmend.api",
     "labels_by_annotator": "labelmend.inputs.annotations",
     "load": "labelmend.storage.run_folder",
     "read_decisions": "labelmend.review.apply",

@@ -1,16 +1,18 @@
 """Every decision of a run in one frozen record, and the presets that hold decisions together.
 
-Stages never see this: configuration stops at `loop.py`, which hands them plain numbers. A value of None means "follow
-the data"; `follow` turns it into a number by one documented rule each, and no rule looks at the noise rate. Only
-`review_below` stays open until the run knows whether its confidence is calibrated.
+`RunConfig` is what was asked for: None means "follow the data". `resolve` turns it into `Settings`, where every value
+is set, by one documented rule each; no rule looks at the noise rate.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import warnings
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -39,6 +41,8 @@ AVERAGE_ROUNDS = 2.5  # rounds that the averaged net remembers, at most 500 step
 ASSUME = ("auto", "apart", "overlapping")
 MOST = 1_000_000_000  # of anything that is counted and has no bound of its own; more is a slip of the finger
 
+TYPES: dict[str, Any] = {"bool": bool, "int": Integral, "float": Real, "tuple": tuple, "str": str}
+
 # pictures: a net is trained on them; embedded ones are vectors. photographs: pictures of more than 64 pixels a side
 Data = Literal["vectors", "pictures", "photographs"]
 
@@ -53,11 +57,16 @@ def _option(
     return field(default=default, metadata={"help": help, "choices": choices, "minimum": minimum, "maximum": maximum})
 
 
+def _resolved() -> Any:
+    """A field of `RunConfig` that may be None there: checked there, and here for not being it."""
+    return _option(None, "")
+
+
 @dataclass(frozen=True)
 class RunConfig:
-    """All parameters of a run. The defaults are preset `plus`; `paper` is the paper's text, see `preset`."""
+    """All parameters of a run. The defaults are preset `default`; `paper` is the paper's text, see `preset`."""
 
-    preset: str = _option("plus", "paper: as the text has it; plus: what measured best", ("paper", "plus"))
+    preset: str = _option("default", "default: what measured best; paper: as the text has it", ("default", "paper"))
     seed: int = _option(0, "random seed; the same seed gives the same result on a CPU", minimum=0, maximum=2**63 - 1)
     device: str = _option("auto", "cpu, cuda or auto (a GPU where there is one)")
     # The ensemble
@@ -145,12 +154,15 @@ class RunConfig:
     soft_ce_factor: float = _option(1.0, "factor of cross entropy on soft labels", minimum=0)
     soft_mse_factor: float = _option(1.0, "factor of the squared error on soft labels; see corrected_loss", minimum=0)
     average_decay: float | None = _option(
-        0.0, "the deployed net is an exponential average of the trained one; 0: the trained one itself", minimum=0
+        0.0,
+        "the deployed net is an exponential average of the trained one; 0: the trained one itself",
+        minimum=0,
+        maximum=1,
     )
     consistency: float = _option(
         0.0, "factor of the loss that asks for the averaged net's answer on strongly changed pictures", minimum=0
     )
-    consistency_threshold: float = _option(0.8, "probability from which that answer counts", minimum=0)
+    consistency_threshold: float = _option(0.8, "probability from which that answer counts", minimum=0, maximum=1)
     fine_tune_passes: int = _option(
         0, "passes of the corrected-label branch over the trusted samples alone, after the last round", minimum=0
     )
@@ -167,9 +179,14 @@ class RunConfig:
         minimum=1,
     )
     gamma: float = _option(3.0, "power of the similarity in the graph", minimum=0)
-    alpha: float | None = _option(None, "reach of propagation; follows the data: .9 for small classes, .5 for large")
+    alpha: float | None = _option(
+        None, "reach of propagation; follows the data: .9 for small classes, .5 for large", minimum=0, maximum=1
+    )
     fine_alpha: float | None = _option(
-        None, "reach in the rounds of fine_packages; follows the data: .9, or alpha by the same rule as fine_graph_k"
+        None,
+        "reach in the rounds of fine_packages; follows the data: .9, or alpha by the same rule as fine_graph_k",
+        minimum=0,
+        maximum=1,
     )
     scale_columns: bool = _option(True, "divide the starting labels by the size of their class")
     own_subset_votes: bool = _option(True, "count suggestions that start from the sample's own subset")
@@ -178,14 +195,16 @@ class RunConfig:
     )
     label_delay: int = _option(0, "1: train with the labels of the previous vote", minimum=0)
     low_percentile: float = _option(0.0, "certainty below this percentile becomes 0; the paper's minimum is 0")
-    high_percentile: float = _option(1.0, "certainty above this percentile becomes 1; the paper's maximum is 1")
+    high_percentile: float = _option(
+        1.0, "certainty above this percentile becomes 1; the paper's maximum is 1", minimum=0, maximum=1
+    )
     round_labels: str = _option(
         "vote",
         "labels the nets learn from: the winning vote, or from half of the rounds on the argmax of the posterior",
         ("vote", "posterior"),
     )
     evidence_kept: float = _option(
-        1.0, "share of what earlier rounds' graphs said that each new round keeps", minimum=0
+        1.0, "share of what earlier rounds' graphs said that each new round keeps", minimum=0, maximum=1
     )
     tolerance: float = _option(1e-3, "relative residual at which the solver stops", minimum=0)
     max_iter: int = _option(100, "cap on solver iterations", minimum=1)
@@ -210,14 +229,20 @@ class RunConfig:
     )
     examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float | None = _option(
-        None, "posterior below which a sample is for review; by default .7 where it is calibrated, else .85", minimum=0
+        None,
+        "posterior below which a sample is for review; by default .7 where it is calibrated, else .85",
+        minimum=0,
+        maximum=1,
     )
     outlier_share: float = _option(
-        0.02, "share of the samples, those that fit worst, that get no other label", minimum=0
+        0.02, "share of the samples, those that fit worst, that get no other label", minimum=0, maximum=1
     )
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
     precision: float = _option(
-        0.0, "change only what is expected to be right in this share of the changes; the rest is for review", minimum=0
+        0.0,
+        "change only what is expected to be right in this share of the changes; the rest is for review",
+        minimum=0,
+        maximum=1,
     )
     budget: int = _option(
         0, "samples a person will look at: so many are for review, those that help most; 0: by review_below", minimum=0
@@ -229,65 +254,52 @@ class RunConfig:
         ASSUME,
     )
     audit: float = _option(
-        0.0, "share of labels to plant errors in and restore, to measure what the run finds; 0: none", minimum=0
+        0.0,
+        "share of labels to plant errors in and restore, to measure what the run finds; 0: none",
+        minimum=0,
+        maximum=0.5,
     )
 
     def __post_init__(self) -> None:
         for entry in dataclasses.fields(self):
-            value, choices, least = getattr(self, entry.name), entry.metadata["choices"], entry.metadata["minimum"]
-            self._check_type(entry.name, str(entry.type), value)
-            if choices is not None and value not in choices:
-                raise ConfigError(f"{entry.name} must be one of {', '.join(choices)}. Got {value!r} instead.")
-            if least is not None and value is not None and not value >= least:
-                raise ConfigError(f"{entry.name} must be at least {least}. Got {value!r} instead.")
-            if isinstance(value, Integral) and value > entry.metadata["maximum"]:
-                raise ConfigError(f"{entry.name} must be at most {entry.metadata['maximum']:,}. Got {value!r} instead.")
-        for name in ("consistency_threshold", "evidence_kept"):
-            if getattr(self, name) > 1:
-                raise ConfigError(f"{name} must be at most 1. Got {getattr(self, name)!r} instead.")
-        if self.average_decay is not None and not self.average_decay < 1:
-            raise ConfigError(f"average_decay must be below 1. Got {self.average_decay!r} instead.")
+            _check(entry, getattr(self, entry.name))
+        if self.average_decay == 1:
+            raise ConfigError("average_decay must be below 1. Got 1 instead.")
         if self.consistency and self.average_decay == 0:
             raise ConfigError("consistency needs an averaged net to ask: set average_decay above 0. Got 0 instead.")
         if self.corrected_loss == "semi-supervised" and (not self.soft_labels or self.consistency):
             raise ConfigError("corrected_loss semi-supervised needs soft_labels, and takes no consistency.")
-        if not self.soft_temperature > 0:
-            raise ConfigError(f"soft_temperature must be above 0. Got {self.soft_temperature!r} instead.")
-        for name in ("review_below", "precision", "outlier_share"):
-            if (getattr(self, name) or 0) > 1:
-                raise ConfigError(f"{name} must be a probability, at most 1. Got {getattr(self, name)!r} instead.")
-        if self.audit > 0.5:
-            raise ConfigError(f"audit must be a share of the labels, at most 0.5. Got {self.audit!r} instead.")
+        if self.soft_temperature == 0:
+            raise ConfigError("soft_temperature must be above 0. Got 0 instead.")
         for name in ("alpha", "fine_alpha"):
-            if getattr(self, name) is not None and not 0 < getattr(self, name) < 1:
+            if getattr(self, name) in (0, 1):
                 raise ConfigError(
                     f"{name} must be between 0 and 1, both excluded. Got {getattr(self, name)!r} instead."
                 )
-        if not 0 <= self.low_percentile < self.high_percentile <= 1:
+        if not self.low_percentile < self.high_percentile:
             raise ConfigError(
                 "low_percentile and high_percentile must satisfy 0 <= low < high <= 1. "
                 f"Got {self.low_percentile!r} and {self.high_percentile!r} instead."
             )
-        for entry in dataclasses.fields(self):
-            value = getattr(self, entry.name)
-            if not all(_is_finite(number) for number in (value if isinstance(value, tuple) else (value,))):
-                raise ConfigError(f"{entry.name} must be finite. Got {value!r} instead.")
 
-    @staticmethod
-    def _check_type(name: str, declared: str, value: Any) -> None:
-        """Annotations are the rule: whole numbers where they say int, true or false where they say bool."""
-        if value is None and "None" in declared:
-            return
-        if declared.startswith("bool"):
-            right = isinstance(value, bool)
-        elif declared.startswith("int"):
-            right = isinstance(value, Integral) and not isinstance(value, bool)
-        elif declared.startswith("float"):
-            right = isinstance(value, Real) and not isinstance(value, bool)
-        else:
-            right = isinstance(value, str if declared == "str" else tuple)
-        if not right:
-            raise ConfigError(f"{name} must be of type {declared}. Got {value!r} instead.")
+
+def _check(entry: dataclasses.Field[Any], value: Any) -> None:
+    """Its annotation is the rule for the type: whole numbers where it says int, true or false where it says bool."""
+    name, declared, choices = entry.name, str(entry.type), entry.metadata["choices"]
+    least, most = entry.metadata["minimum"], entry.metadata["maximum"]
+    if value is None and "None" in declared:
+        return
+    kind = next((kind for kind in TYPES if declared.startswith(kind)), "str")
+    if not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "bool"):
+        raise ConfigError(f"{name} must be of type {declared}. Got {value!r} instead.")
+    if not all(_is_finite(number) for number in (value if isinstance(value, tuple) else (value,))):
+        raise ConfigError(f"{name} must be finite. Got {value!r} instead.")
+    if choices is not None and value not in choices:
+        raise ConfigError(f"{name} must be one of {', '.join(choices)}. Got {value!r} instead.")
+    if least is not None and not value >= least:
+        raise ConfigError(f"{name} must be at least {least}. Got {value!r} instead.")
+    if isinstance(value, Real) and value > most:
+        raise ConfigError(f"{name} must be at most {most:,}. Got {value!r} instead.")
 
 
 def _is_finite(value: Any) -> bool:
@@ -351,28 +363,116 @@ PHOTOGRAPHS: dict[str, Any] = {
     "weight_decay": 5e-3,
 }
 BASES: dict[tuple[str, Data], dict[str, Any]] = {
-    ("plus", "vectors"): {},
+    ("default", "vectors"): {},
     ("paper", "vectors"): PAPER,
-    ("plus", "pictures"): PICTURES_PLUS,
+    ("default", "pictures"): PICTURES_PLUS,
     ("paper", "pictures"): {**PAPER, **PICTURES_PAPER},
-    ("plus", "photographs"): {**PICTURES_PLUS, **PHOTOGRAPHS, "lr_schedule": "cosine", "correct_every": 1},
+    ("default", "photographs"): {**PICTURES_PLUS, **PHOTOGRAPHS, "lr_schedule": "cosine", "correct_every": 1},
     ("paper", "photographs"): {**PAPER, **PICTURES_PAPER, **PHOTOGRAPHS},
 }
 
 
-def make_config(preset: str = "plus", data: Data = "vectors", **changes: Any) -> RunConfig:
-    """The preset for this kind of data with some values changed; unknown names are errors."""
-    known = {entry.name for entry in dataclasses.fields(RunConfig)}
-    if changes.pop("tune", None) is not None:
-        warnings.warn("tune has no effect any more: the weights of the pool follow the data.", LabelmendWarning, 4)
-    unknown = sorted(set(changes) - known)
-    if unknown:
-        raise ConfigError(f"parameters must be among {', '.join(sorted(known))}. Got {', '.join(unknown)} instead.")
+PUBLIC = ("seed", "device", "assume", "review_below", "precision", "budget", "audit")  # the others are for experts
+MakeConfig = Callable[[Data], RunConfig]  # what was asked for, once it is known what the data are
+EXPERT_NAMES = tuple(e.name for e in dataclasses.fields(RunConfig) if e.name not in (*PUBLIC, "preset"))
+
+
+def make_config(preset: str = "default", data: Data = "vectors", **changes: Any) -> RunConfig:
+    """The preset for this kind of data with some values changed."""
+    if preset == "plus":
+        preset = "default"
+        warnings.warn('preset "plus" is called "default" now.', LabelmendWarning, 4)
+    refuse_unknown(changes, (*PUBLIC, *EXPERT_NAMES))
     return RunConfig(**{**BASES.get((str(preset), data), {}), **changes, "preset": preset})
 
 
-def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> RunConfig:
-    """Fill every None from the size of the data, but for `review_below`. Rules measured in docs/experiments.md."""
+def read_config(
+    preset: str,
+    config: RunConfig | None,
+    expert: Mapping[str, Any] | None,
+    public: Mapping[str, Any],
+    former: Mapping[str, Any],
+    known: Collection[str],
+) -> MakeConfig:
+    """From the arguments of a call. `former`: what was an argument once; `known`: the names of those there are now."""
+    former = dict(former)
+    if former.pop("tune", None) is not None:
+        warnings.warn("tune has no effect any more: the weights of the pool follow the data.", LabelmendWarning, 4)
+    refuse_unknown(former, (*known, *EXPERT_NAMES))
+    if former:
+        words = ", ".join(f'"{name}": {value!r}' for name, value in former.items())
+        warnings.warn(f"for experts there is one argument now: expert={{{words}}}.", LabelmendWarning, 4)
+    given = {name: value for name, value in public.items() if value != getattr(RunConfig, name)}
+    changes = {**former, **(expert or {}), **given}
+    if config is None:
+        make_config(preset, **changes)  # what is wrong is found before any data are read
+        return partial(make_config, preset, **changes)
+    if not isinstance(config, RunConfig) or isinstance(config, Settings):
+        raise ConfigError(f"config must be a RunConfig. Got {type(config).__name__} instead.")
+    if changes or preset != "default":
+        raise ConfigError("config holds all parameters. Leave out the others, or change it: dataclasses.replace.")
+    return lambda _: config
+
+
+def as_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name as arguments of a call: those for experts in one."""
+    expert = {name: value for name, value in parameters.items() if name in EXPERT_NAMES}
+    public = {name: value for name, value in parameters.items() if name not in EXPERT_NAMES}
+    return {**public, "expert": expert} if expert else public
+
+
+def refuse_unknown(named: Collection[str], known: Collection[str]) -> None:
+    """An error that names the nearest parameter."""
+    for name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "help(labelmend.RunConfig) lists those for experts."
+            raise ConfigError(f"{name} is not a parameter; {hint}")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What differs between rounds that correct: small packages and near neighbours, large ones and far, by turns."""
+
+    packages: int  # B
+    k: int
+    alpha: float
+
+
+@dataclass(frozen=True)
+class Settings(RunConfig):
+    """A configuration resolved for data of a known size: what a run goes by, and what a dry run shows."""
+
+    packages_per_branch: int = _resolved()
+    fine_packages: int = _resolved()
+    n_rounds: int = _resolved()
+    noisy_branch: bool = _resolved()
+    hidden: int = _resolved()
+    width: int = _resolved()
+    batch_size: int = _resolved()
+    branch_batch_size: int = _resolved()
+    average_decay: float = _resolved()
+    graph_k: int = _resolved()
+    fine_graph_k: int = _resolved()
+    alpha: float = _resolved()
+    fine_alpha: float = _resolved()
+    held_out_passes: int = _resolved()
+    review_below: float = _resolved()
+
+    def turn(self, round_index: int) -> Turn:
+        """The first round that corrects is a fine one."""
+        if round_index // self.correct_every % 2 == 0:
+            return Turn(self.fine_packages, self.fine_graph_k, self.fine_alpha)
+        return Turn(self.packages_per_branch, self.graph_k, self.alpha)
+
+
+def stored(parameters: Mapping[str, Any]) -> Settings:
+    """Settings as a file holds them, also one of an older version."""
+    return Settings(**{**parameters, "preset": {"plus": "default"}.get(parameters["preset"], parameters["preset"])})
+
+
+def resolve(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> Settings:
+    """Every None filled from the size of the data. Rules measured in docs/experiments.md."""
     class_size = max(n_rows / n_classes, 1)
     large, pictures = n_rows > LARGE, data != "vectors"
     batch_size = config.batch_size or min(256, max(32 if pictures else 64, n_rows // 20))
@@ -380,10 +480,10 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
     if pictures:
         rounds = 20 if n_rows < FEW_PICTURES else 64
     # The paper's step is shared by all branches; full batches of many small pictures keep a GPU busy.
-    full = config.preset == "plus" and data == "pictures" and n_rows >= FEW_PICTURES
+    full = config.preset == "default" and data == "pictures" and n_rows >= FEW_PICTURES
     packages = config.packages_per_branch or PACKAGES
     fine_packages = config.fine_packages or config.packages_per_branch or (PACKAGES if pictures else FINE_PACKAGES)
-    by_turns = config.preset == "plus" and not large and not pictures
+    by_turns = config.preset == "default" and not large and not pictures
     graph_k = config.graph_k or min(50 if pictures else 32 if large else 20, max(5, round(class_size / 12)))
     alpha = config.alpha or min(0.9, max(0.5, 0.9 - 0.25 * (math.log10(class_size) - 2.1)))
     rules: dict[str, Any] = {
@@ -401,6 +501,8 @@ def follow(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors
         "alpha": alpha,
         "fine_alpha": FINE_ALPHA if by_turns and config.alpha is None else alpha,
         "held_out_passes": 6 if large else 0,
+        "review_below": REVIEW_BELOW,
     }
-    missing = {name: value for name, value in rules.items() if getattr(config, name) is None}
-    return dataclasses.replace(config, **missing)
+    chosen: dict[str, Any] = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(RunConfig)}
+    chosen |= {name: value for name, value in rules.items() if chosen[name] is None}
+    return Settings(**chosen)

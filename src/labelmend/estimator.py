@@ -14,10 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from labelmend.api import correct
+from labelmend.config import RunConfig
 from labelmend.errors import ConfigError, DataError
 from labelmend.inputs.features import MIN_ROWS
 from labelmend.inputs.labels import read_labels
 from labelmend.models.vectors import NetFactory
+
+FORMER = ("n_rounds", "n_branches", "packages_per_branch", "graph_k", "alpha", "hidden")
 
 
 class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -27,14 +30,11 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    preset : "plus" (what measured best) or "paper" (as the text has it).
-    assume : "auto", "apart" or "overlapping": whether the classes overlap.
+    preset : "default" (what measured best) or "paper" (as the text has it).
+    assume, review_below, precision, budget, audit, device, net, config, expert : as in `labelmend.correct`.
     random_state : int, RandomState or None; an int gives the same result each time.
-    device : "cpu", "cuda" or "auto".
-    n_rounds, graph_k, alpha, hidden, review_below : None leaves them to the preset, which mostly follows the data.
-    n_branches, packages_per_branch : as in `RunConfig`.
-    net : builds another net than the default, from (number of inputs, number of classes).
-    parameters : dict of any further fields of `RunConfig`.
+    n_rounds, n_branches, packages_per_branch, graph_k, alpha, hidden, parameters : former names for entries of
+        `expert`; gone with the next release.
 
     Attributes
     ----------
@@ -48,33 +48,43 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        preset: str = "plus",
+        preset: str = "default",
         *,
-        assume: str = "auto",
+        assume: str | None = None,
+        review_below: float | None = None,
+        precision: float = 0.0,
+        budget: int = 0,
+        audit: float = 0.0,
         random_state: Any = None,
         device: str = "auto",
+        net: NetFactory | None = None,
+        config: RunConfig | None = None,
+        expert: dict[str, Any] | None = None,
         n_rounds: int | None = None,
-        n_branches: int = 5,
+        n_branches: int | None = None,
         packages_per_branch: int | None = None,
         graph_k: int | None = None,
         alpha: float | None = None,
         hidden: int | None = None,
-        review_below: float | None = None,
-        net: NetFactory | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> None:
         self.preset = preset
         self.assume = assume
+        self.review_below = review_below
+        self.precision = precision
+        self.budget = budget
+        self.audit = audit
         self.random_state = random_state
         self.device = device
+        self.net = net
+        self.config = config
+        self.expert = expert
         self.n_rounds = n_rounds
         self.n_branches = n_branches
         self.packages_per_branch = packages_per_branch
         self.graph_k = graph_k
         self.alpha = alpha
         self.hidden = hidden
-        self.review_below = review_below
-        self.net = net
         self.parameters = parameters
 
     def fit(self, X: Any, y: Any, trusted: Any = None) -> LabelCorrector:
@@ -88,7 +98,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ensure_all_finite=False,  # `correct` names the rows
             ensure_min_samples=MIN_ROWS,
         )
-        result = correct(matrix, _read_y(y), trusted=trusted, preset=self.preset, net=self.net, **self._settings())
+        result = correct(matrix, _read_y(y), trusted=trusted, **self._arguments())
         self.correction_ = result
         self.classes_ = result.classes
         self.corrected_labels_ = result.labels
@@ -116,28 +126,19 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def _settings(self) -> dict[str, Any]:
-        """Keyword arguments of `correct`; what is None stays with the preset."""
-        named = {
-            "assume": self.assume,
-            "device": self.device,
-            "n_rounds": self.n_rounds,
-            "n_branches": self.n_branches,
-            "packages_per_branch": self.packages_per_branch,
-            "graph_k": self.graph_k,
-            "alpha": self.alpha,
-            "hidden": self.hidden,
-            "review_below": self.review_below,
-            "seed": _seed(self.random_state),
-        }
-        further = self.parameters or {}
-        twice = sorted(set(further) & {*named, "preset"})
-        if twice:
+    def _arguments(self) -> dict[str, Any]:
+        """Of `correct`."""
+        names = ("preset", "assume", "review_below", "precision", "budget", "audit", "device", "net", "config")
+        former = {name: getattr(self, name) for name in FORMER if getattr(self, name) is not None}
+        expert = {**(self.expert or {}), **(self.parameters or {})}
+        if twice := sorted({*expert} & {*former, *names, "seed"}):
             raise ConfigError(
-                f"parameters must hold fields that have no argument of their own. Got {', '.join(twice)} instead "
+                f"expert must hold fields that have no argument of their own. Got {', '.join(twice)} instead "
                 "(the seed is random_state)."
             )
-        return {name: value for name, value in {**named, **further}.items() if value is not None}
+        if self.config is None or self.random_state is not None:
+            former["seed"] = _seed(self.random_state)
+        return {**{name: getattr(self, name) for name in names}, **former, "expert": expert or None}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

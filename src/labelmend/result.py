@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.decision.verdict import Parts, Verdict
 from labelmend.diagnosis.annotators import Annotators
 from labelmend.diagnosis.profile import NoiseProfile, kinds_text, sentences
@@ -96,7 +96,7 @@ class Correction:
     classes: NDArray[Any]
     model: Any  # the corrected-label branch: predict, predict_proba
     history: list[RoundRecord]
-    config: RunConfig
+    config: Settings
     given: Labels
     corrected_codes: NDArray[np.int64]
     ids: NDArray[Any]

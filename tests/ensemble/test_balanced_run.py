@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from labelmend.config import follow, make_config
-from labelmend.engines.local import LocalEngine
 from labelmend.ensemble import run as loop
 from labelmend.ensemble import steps
 from labelmend.ensemble.nets.mlp import MLP

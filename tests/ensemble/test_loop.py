@@ -14,7 +14,6 @@ from labelmend.decision import ensemble_evidence as ensemble
 from labelmend.decision.deciding import decider
 from labelmend.decision.ensemble_evidence import deployed_evidence, graph_evidence
 from labelmend.decision.posterior import posterior, weighted_product
-from labelmend.engines.local import LocalEngine
 from labelmend.ensemble import run as loop
 from labelmend.ensemble import steps
 from labelmend.ensemble.nets.mlp import MLP

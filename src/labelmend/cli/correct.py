@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from labelmend import api
+from labelmend.api import correct, correct_images, with_assumption
 from labelmend.cli.dry_run import annotator_facts, estimate, plan
 from labelmend.cli.terminal import ProgressLine, dry_run_lines, summary_lines
-from labelmend.config import follow, make_config
+from labelmend.config import as_arguments, make_config, resolve
 from labelmend.ensemble.time_limit import TimeLimit, read_limit
+from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning
 from labelmend.files.reading import checked_fields
-from labelmend.images import choose, correct_images
+from labelmend.inputs.arrays import read_all
 from labelmend.inputs.pictures.find import find_pictures, holds_pictures
 from labelmend.inputs.pictures.records import Pictures
 from labelmend.inputs.prob_files import read_prob_files
@@ -35,6 +36,7 @@ from labelmend.labels import AnnotatorColumns
 from labelmend.report.write import with_report
 from labelmend.result import Correction, Source
 from labelmend.review.trusted import Decided, merge_decided, read_decided
+from labelmend.runs.pictures import choose_mode
 from labelmend.storage.checkpoint import CHECKPOINT_SECONDS
 from labelmend.storage.job import Job, read_job, refuse_unfinished, running
 from labelmend.storage.run_folder import CONFIG, load, refuse_existing
@@ -123,15 +125,15 @@ def _kept(job: Job) -> dict[str, Any]:
 
 def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
     prepare = _pictures if is_pictures(arguments) else _table
-    correct = prepare(arguments, parameters)
-    if correct is None:
+    ready = prepare(arguments, parameters)
+    if ready is None:
         return
     job = Job(os.getcwd(), {name: _plain(getattr(arguments, name)) for name in KEPT_OPTIONS}, parameters)
     with running(arguments.out, job, anew) as checkpoints:
         line = ProgressLine(quiet=arguments.quiet, ends=limit.ends)
         every = CHECKPOINT_SECONDS if arguments.checkpoint_every is None else arguments.checkpoint_every
         how = {"checkpoints": checkpoints, "checkpoint_every": every, "time_limit": limit}
-        result = _with_progress(partial(correct, **how), line)
+        result = _with_progress(partial(ready, **how), line)
         result = dataclasses.replace(result, repeat=command_text(job.options, parameters, arguments.out))
         result.save(arguments.out, force=arguments.force)
         line.stage("report")
@@ -208,19 +210,19 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..
         _dry_run(given, parameters, arguments.json)
         return None
 
-    def correct(**how: Any) -> Correction:
+    def run(**how: Any) -> Correction:
         known = {"annotators": table.annotators, "trusted": table.trusted, "ids": table.ids, "missing": missing}
         known["pred_probs"] = given.pred_probs
-        result = api.correct(given.features, table.labels, **known, **how, **parameters)
+        result = correct(given.features, table.labels, **known, **how, **as_arguments(parameters))
         return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=given.source)
 
-    return correct
+    return run
 
 
 def read_pictures(arguments: argparse.Namespace, parameters: Parameters) -> PictureInput:
     """The pictures that the options describe."""
     _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
-    choose(arguments.mode or "auto", **parameters)  # likewise
+    choose_mode(arguments.mode or "auto", make_config(**parameters).device)  # likewise
     how_read = arguments.labels, arguments.id, arguments.trusted, _annotators(arguments)
     pictures = find_pictures(arguments.data, *how_read)
     if (decided := _decided(arguments)) is not None:
@@ -239,11 +241,11 @@ def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable
         _dry_run_pictures(given.pictures, given.missing, given.named, parameters, arguments.json)
         return None
 
-    def correct(**how: Any) -> Correction:
-        result = correct_images(given.pictures, missing=given.missing, **given.named, **how, **parameters)
-        return dataclasses.replace(result, source=given.source)
+    def run(**how: Any) -> Correction:
+        named = {**given.named, **how, **as_arguments(parameters)}
+        return dataclasses.replace(correct_images(given.pictures, missing=given.missing, **named), source=given.source)
 
-    return correct
+    return run
 
 
 def _annotators(arguments: argparse.Namespace) -> AnnotatorColumns:
@@ -294,13 +296,13 @@ def _print_result(result: Correction, folder: Path, as_json: bool) -> None:
 
 def _dry_run(given: TableInput, parameters: Parameters, as_json: bool) -> None:
     table, alone = given.table, given.features is None
-    matrix, labels, trusted, probabilities = api.read_all(
+    matrix, labels, trusted, probabilities = read_all(
         given.features, table.labels, table.trusted, given.missing, table.annotators, given.pred_probs
     )
-    config = api.with_assumption(make_config(**parameters), parameters, alone)
-    config = follow(config, len(labels.codes), len(labels.classes))
-    api.choose_device(config.device)
-    cost = estimate(config, matrix.shape[0], matrix.shape[1], len(labels.classes))
+    config = with_assumption(make_config(**parameters), parameters.get("assume"), alone)
+    settings = resolve(config, len(labels.codes), len(labels.classes))
+    choose_device(settings.device)
+    cost = estimate(settings, matrix.shape[0], matrix.shape[1], len(labels.classes))
     facts = {
         "rows": matrix.shape[0],
         "columns": matrix.shape[1],
@@ -311,7 +313,7 @@ def _dry_run(given: TableInput, parameters: Parameters, as_json: bool) -> None:
         **({} if probabilities is None else {"pred_probs": list(probabilities.models), "features": not alone}),
         "estimated_bytes": round(cost.n_bytes),
         "estimated_seconds": round(cost.seconds, 1),
-        "parameters": dataclasses.asdict(config),
+        "parameters": dataclasses.asdict(settings),
         "warnings": table.notes,
     }
     _print_facts(facts, as_json)

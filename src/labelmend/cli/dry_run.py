@@ -8,18 +8,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from labelmend.config import RunConfig
-from labelmend.images import choose, default_cache, read_given, setting_of
+from labelmend.config import Settings, make_config
 from labelmend.inputs.backbones.load import LITE0, load_backbone
 from labelmend.inputs.labels import check_classes
 from labelmend.inputs.pictures.cache import header_sizes
 from labelmend.inputs.pictures.records import Pictures
 from labelmend.labels import Labels
+from labelmend.runs.pictures import PictureSetting, choose_mode, default_cache, read_given
 
 FEATURES = 1280  # of the usual backbone, for the estimate of memory
 
@@ -32,25 +33,26 @@ def plan(
     size: int | None = None,
     cache: str | Path | None = None,
     missing: Any = None,
-    preset: str = "plus",
     **parameters: Any,
 ) -> dict[str, Any]:
     """What `correct_images` would do and cost, from labels and headers alone; ready for JSON."""
-    chosen, _, notes = choose(mode, preset, **parameters)
+    make = partial(make_config, **parameters)
+    chosen, notes = choose_mode(mode, make().device)
     given, certain = read_given(pictures, None, missing)
     check_classes(given)
-    setting, unreadable = setting_of(chosen, pictures, size, preset, **parameters), _unreadable(pictures)
+    setting = PictureSetting.of(chosen, pictures, size, lambda data: make(data=data))
+    unreadable = _unreadable(pictures)
     n, n_classes = len(pictures) - unreadable, len(given.classes)  # as many as the run will have
-    config = setting.followed(n, n_classes)
+    settings = setting.resolved(n, n_classes)
     if chosen == "embed":
         frozen = load_backbone(backbone, size)
         decoded_size = (frozen.size, frozen.size)
-        cost = estimate(config, n, FEATURES, n_classes)
+        cost = estimate(settings, n, FEATURES, n_classes)
         seconds = cost.seconds + embedding_seconds(n, frozen.size) if frozen.name == LITE0 else None
         how = {"mode": chosen, "backbone": frozen.name}
     else:
         decoded_size = setting.decoded or (0, 0)
-        cost = estimate(config, n, 8 * (config.width or 1), n_classes)
+        cost = estimate(settings, n, 8 * settings.width, n_classes)
         seconds, how = None, {"mode": chosen}
     return {
         **how,
@@ -65,7 +67,7 @@ def plan(
         "estimated_seconds": None if seconds is None else round(seconds, 1),
         "cache": str(default_cache() if cache is None else cache),
         "cache_bytes": n * decoded_size[0] * decoded_size[1] * 3,
-        "parameters": dataclasses.asdict(config),
+        "parameters": dataclasses.asdict(settings),
         "warnings": [*notes, *pictures.notes],
     }
 
@@ -101,9 +103,8 @@ class Cost:
     seconds: float
 
 
-def estimate(config: RunConfig, n_rows: int, n_columns: int, n_classes: int) -> Cost:
-    """`config` has every None filled in."""
-    return Cost(_bytes(config, n_rows, n_columns, n_classes), _seconds(config, n_rows, n_classes))
+def estimate(settings: Settings, n_rows: int, n_columns: int, n_classes: int) -> Cost:
+    return Cost(_bytes(settings, n_rows, n_columns, n_classes), _seconds(settings, n_rows, n_classes))
 
 
 def embedding_seconds(n_pictures: int, size: int) -> float:
@@ -111,29 +112,29 @@ def embedding_seconds(n_pictures: int, size: int) -> float:
     return n_pictures * (size / 224) ** 2 / PICTURES_PER_SECOND
 
 
-def _bytes(config: RunConfig, n_rows: int, n_columns: int, n_classes: int) -> float:
-    k, branches, hidden = config.graph_k or 1, config.n_branches, config.hidden or 1
+def _bytes(settings: Settings, n_rows: int, n_columns: int, n_classes: int) -> float:
+    k, branches, hidden = settings.graph_k, settings.n_branches, settings.hidden
     inputs = 2 * n_rows * n_columns * 4  # as they came, and scaled
     embeddings = 2 * n_rows * hidden * 4
     graphs = branches * n_rows * EDGES_PER_NEIGHBOR * k * 8
     solver = 6 * min(n_rows * 2 * branches * n_classes, SOLVER_ENTRIES) * 4
     probabilities = 6 * n_rows * n_classes * 4
     suggestions = n_rows * 2 * branches**2 * 12
-    pool = 0 if config.decide == "votes" else MEMBERS * n_rows * n_classes * 4 + 2 * n_rows * n_columns * 8
+    pool = 0 if settings.decide == "votes" else MEMBERS * n_rows * n_classes * 4 + 2 * n_rows * n_columns * 8
     return BASE_BYTES + inputs + embeddings + graphs + solver + probabilities + suggestions + pool
 
 
-def _seconds(config: RunConfig, n_rows: int, n_classes: int) -> float:
-    branches, rounds = config.n_branches, config.n_rounds or 1
-    candidates = n_rows if n_rows <= config.exact_rows else min(n_rows, config.n_probe * n_rows**0.5)
-    search = n_rows * candidates * ((config.hidden or 1) + 150) / PRODUCTS_PER_SECOND
-    turns = ((config.graph_k, config.alpha), (config.fine_graph_k, config.fine_alpha))
-    steps = sum(_products(n_rows, k or 1, alpha or 0.5, config.tolerance) for k, alpha in turns) / len(turns)
+def _seconds(settings: Settings, n_rows: int, n_classes: int) -> float:
+    branches, rounds = settings.n_branches, settings.n_rounds
+    candidates = n_rows if n_rows <= settings.exact_rows else min(n_rows, settings.n_probe * n_rows**0.5)
+    search = n_rows * candidates * ((settings.hidden) + 150) / PRODUCTS_PER_SECOND
+    turns = ((settings.graph_k, settings.alpha), (settings.fine_graph_k, settings.fine_alpha))
+    steps = sum(_products(n_rows, k, alpha, settings.tolerance) for k, alpha in turns) / len(turns)
     solve = steps * 2 * branches * n_classes / SPARSE_PER_SECOND
-    held_out = config.examinations * (config.held_out_folds - 1) * (config.held_out_passes or 0)
-    passes = config.warmup_passes + 3 * rounds + held_out
-    train = passes * n_rows / (config.batch_size or 1) / STEPS_PER_SECOND
-    pool = 0.0 if config.decide == "votes" else _pool_seconds(n_rows, n_classes)
+    held_out = settings.examinations * (settings.held_out_folds - 1) * settings.held_out_passes
+    passes = settings.warmup_passes + 3 * rounds + held_out
+    train = passes * n_rows / settings.batch_size / STEPS_PER_SECOND
+    pool = 0.0 if settings.decide == "votes" else _pool_seconds(n_rows, n_classes)
     return START_SECONDS + rounds * branches * (search + solve) + train + pool
 
 

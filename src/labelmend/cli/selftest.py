@@ -8,16 +8,19 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from labelmend import api
 from labelmend.cli.correct import is_pictures, read_pictures, read_table
 from labelmend.cli.terminal import ProgressLine
+from labelmend.config import as_arguments, make_config
 from labelmend.errors import ConfigError
-from labelmend.images import embedded_task
 from labelmend.report.wording import percent, printable, seconds_in_words
 from labelmend.result import Correction
+from labelmend.runs.assemble import assemble
+from labelmend.runs.pictures import picture_task
+from labelmend.runs.solve import Solution
 from labelmend.selftest.run import STANDARD_KINDS, Order, SelfTest, check_order, run_selftest, selftest
 from labelmend.storage.target import refuse, whole
 
@@ -75,7 +78,7 @@ def _test_table(arguments: argparse.Namespace, parameters: Parameters, order: Or
         ids=table.ids,
         missing=given.missing,
         progress=line.stage,
-        **parameters,
+        **as_arguments(parameters),
     )
     result = dataclasses.replace(test.result, source=given.source, repeat="")
     return dataclasses.replace(test, result=result, notes=(*table.notes, *test.notes))
@@ -88,14 +91,17 @@ def _test_pictures(arguments: argparse.Namespace, parameters: Parameters, order:
     given = read_pictures(arguments, parameters)
     named = {name: value for name, value in given.named.items() if name != "mode"}
     pictures = given.pictures
-    task, kept, labels = embedded_task(pictures, given.missing, progress=line.stage, **named, **parameters)
-    unreadable = {str(pictures.ids[row]): why for row, why in kept.unreadable.items()}
+    make = partial(make_config, **parameters)
+    ready = picture_task(
+        pictures, "embed", lambda data: make(data=data), None, given.missing, progress=line.stage, **named
+    )
+    rows, unreadable = ready.readable.rows, {str(pictures.ids[r]): why for r, why in ready.readable.unreadable.items()}
 
-    def assemble(solution: api.Solution, seconds: float) -> Correction:
-        made = api.assemble(solution, task, labels, pictures.ids, pictures.notes, seconds, kept.rows, unreadable)
+    def to_result(solution: Solution, seconds: float) -> Correction:
+        made = assemble(solution, ready.task, ready.given, pictures.ids, pictures.notes, seconds, rows, unreadable)
         return dataclasses.replace(made, source=given.source)
 
-    test = run_selftest(task, assemble, order, line.stage)
+    test = run_selftest(ready.task, to_result, order, line.stage)
     return dataclasses.replace(test, notes=(*pictures.notes, *test.notes))
 
 

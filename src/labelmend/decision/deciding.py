@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.decision.annotators import AnnotatedPosterior, annotated_posterior
 from labelmend.decision.ensemble_evidence import (
     GRAPHS_ALONE,
@@ -72,7 +72,7 @@ def decider(
     problem: Problem,
     inputs: Inputs | None,
     make_net: Callable[[], nn.Module],
-    config: RunConfig,
+    config: Settings,
 ) -> Decide:
     """Gathers evidence of a finished run; what comes back decides labels from it, for these given labels or others."""
     graphs, net = graph_evidence(state, problem), deployed_evidence(state, problem)
@@ -150,7 +150,7 @@ class Noise:
     transition: Tensor
 
 
-def by_pool(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem, config: RunConfig) -> Decided:
+def by_pool(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem, config: Settings) -> Decided:
     device, rows, apart = problem.given_labels.device, Rows.of(problem), config.assume == APART
     pool, predicted, annotated = pool_of(evidence, inputs, rows, problem, apart)
     proposals = proposed(evidence, inputs, problem)

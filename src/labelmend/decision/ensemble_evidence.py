@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.decision.annotators import annotated_posterior
 from labelmend.decision.posterior import FLOOR, Posterior, agreement, as_distribution, posterior, weighted_product
 from labelmend.decision.verdict import APART
 from labelmend.ensemble.embed import embed
+from labelmend.ensemble.run import Relabel
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.evidence.cross_fit import held_out_probabilities
 
@@ -78,7 +79,7 @@ def cross_fitted(
     state: RoundState,
     problem: Problem,
     make_net: Callable[[], nn.Module],
-    config: RunConfig,
+    config: Settings,
 ) -> Tensor | None:
     """(n, C) of fresh nets that learned the decided labels of other folds; each turn decides anew.
 
@@ -126,7 +127,7 @@ def examine(
     state: RoundState,
     problem: Problem,
     make_net: Callable[[], nn.Module],
-    config: RunConfig,
+    config: Settings,
     labels: Tensor,
     number: int,
 ) -> Tensor:
@@ -140,7 +141,7 @@ def examine(
         nets = [make_net().to(labels.device) for _ in range(config.held_out_folds)]
     # Twice the batch: as good, in half the time. But small classes need many small steps: of 1,000 classes of 20
     # samples, batches of 512 teach a net 22 %, of 128 87 %. The learning rate goes with the root of the batch.
-    usual = config.batch_size or 1
+    usual = config.batch_size
     batch_size = min(2 * usual, max(64, round(6.4 * len(labels) / problem.n_classes)))
     return held_out_probabilities(
         nets,
@@ -148,7 +149,7 @@ def examine(
         labels,
         folds,
         problem.n_classes,
-        config.held_out_passes or 0,
+        config.held_out_passes,
         batch_size,
         4 * config.lr * math.sqrt(batch_size / (2 * usual)),
         config.momentum,
@@ -156,6 +157,17 @@ def examine(
         state.generator,
         mixup=number % 2 == 0,
     )
+
+
+def posterior_labels(net_power: float) -> Relabel:
+    """Labels for the rounds to learn: argmax and maximum of the posterior of graphs and deployed net."""
+
+    def relabel(state: RoundState, problem: Problem) -> tuple[Tensor, Tensor]:
+        evidence = [graph_evidence(state, problem), deployed_evidence(state, problem)]
+        surest = label_posterior(weighted_product(evidence, [1.0, net_power]), problem).probabilities.max(dim=1)
+        return surest.indices, surest.values
+
+    return relabel
 
 
 def label_posterior(predicted: Tensor, problem: Problem) -> Posterior:

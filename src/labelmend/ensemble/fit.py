@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from labelmend.ensemble.sgd import Optimizer
 from labelmend.ensemble.stepper import Stepper, side_by_side
-from labelmend.ensemble.threads import one_torch_thread
+from labelmend.ensemble.torch_state import one_torch_thread
 from labelmend.samples import Augment, Samples, at_once
 
 BLOCK = 4096  # samples read and changed at once: fewer, larger kernels than one batch at a time

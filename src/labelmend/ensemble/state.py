@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.ensemble.nets.averages import FollowingNet
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.sgd import Optimizer, sgd
@@ -74,32 +74,32 @@ class RoundState:
         return self.corrected_net if self.average is None else self.average.net
 
 
-def start(problem: Problem, make_net: Callable[[], nn.Module], config: RunConfig) -> RoundState:
+def start(problem: Problem, make_net: Callable[[], nn.Module], settings: Settings) -> RoundState:
     """Nets of one architecture and one start, so that their weights can be interpolated."""
-    generator = torch.Generator(problem.samples.device).manual_seed(config.seed)
+    generator = torch.Generator(problem.samples.device).manual_seed(settings.seed)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        nets = [make_net().to(problem.samples.device) for _ in range(2 + config.n_branches)]
+        torch.manual_seed(settings.seed)
+        nets = [make_net().to(problem.samples.device) for _ in range(2 + settings.n_branches)]
     noisy_net, corrected_net, *branch_nets = nets
     given = problem.given_labels
     shape = (len(given), problem.n_classes)
     omega = torch.where(given >= 0, 1.0, 0.0)
-    answers = torch.zeros(shape, device=given.device) if config.soft_labels else None
-    in_the_step = config.corrected_loss == "semi-supervised"  # soft labels are made there, and kept nowhere
+    answers = torch.zeros(shape, device=given.device) if settings.soft_labels else None
+    in_the_step = settings.corrected_loss == "semi-supervised"  # soft labels are made there, and kept nowhere
     soft = None if answers is None or in_the_step else torch.zeros_like(answers)
     ramp = torch.ones((), device=given.device)
     return RoundState(
         noisy_net,
         corrected_net,
         branch_nets,
-        sgd(noisy_net.parameters(), config.lr, config.momentum, config.weight_decay),
-        sgd(corrected_net.parameters(), config.lr, config.momentum, config.weight_decay),
+        sgd(noisy_net.parameters(), settings.lr, settings.momentum, settings.weight_decay),
+        sgd(corrected_net.parameters(), settings.lr, settings.momentum, settings.weight_decay),
         generator,
         corrected_labels=given.clone(),
         omega=omega,
         held_out=torch.zeros(shape, device=given.device),
         targets=Targets(given.clone(), omega.clone(), problem.n_classes, soft, answers, ramp),
-        scaled_columns=config.scale_columns,
+        scaled_columns=settings.scale_columns,
     )
 
 

@@ -1,4 +1,4 @@
-"""Torch as a run needs it: what it keeps for the whole process belongs to the user, and numbers must stay numbers."""
+"""Torch as a run needs it: device, seeds, threads, arithmetic; what it keeps for the process belongs to the user."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
-from labelmend.errors import TrainingError
+from labelmend.errors import ConfigError, TrainingError
 
+SMALL = 500_000  # numbers in the features, up to which one thread is used
+LARGEST_WEIGHT = 1e12  # no net that learned something is near it
 _one_at_a_time = threading.RLock()
 
 
@@ -34,7 +36,72 @@ def own_torch() -> Iterator[None]:
         yield
 
 
-LARGEST_WEIGHT = 1e12  # no net that learned something is near it
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """First weights and dropout draw from torch's global generator: seeded here, and given back as it was."""
+    with own_torch(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def fast_arithmetic(device: torch.device) -> Iterator[None]:
+    """On a GPU: convolutions chosen by trial, float32 products rounded to 19 bits. Given back as it was."""
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=True):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def choose_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError("only cpu and cuda are supported")
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"device must be usable here. Got {name!r}: {str(error).splitlines()[0]}") from error
+    return device
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """In torch, and in the libraries of numpy and scikit-learn; to find those takes some milliseconds."""
+    from threadpoolctl import threadpool_limits
+
+    with one_torch_thread(), threadpool_limits(1):
+        yield
+
+
+@contextmanager
+def few_threads(n_numbers: int) -> Iterator[None]:
+    """One thread for features of so few numbers: several wait for each other longer than they work.
+
+    Wine took 42 s with two threads beside other work, 3.5 s with one.
+    """
+    if n_numbers > SMALL:
+        yield
+        return
+    with one_thread():
+        yield
 
 
 def refuse_diverged(stage: str, lr: float, nets: Iterable[nn.Module], losses: Iterable[float | None] = ()) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelmend import api
-from labelmend.config import make_config
+from labelmend.config import RunConfig, read_config
 from labelmend.decision.posterior import KEPT
 from labelmend.diagnosis.planting import KINDS, Planted, plant, plantable
 from labelmend.diagnosis.reliability import Share, over_repetitions, wilson
 from labelmend.ensemble.run import Progress
 from labelmend.errors import ConfigError, LabelmendWarning, MissingExtraError
+from labelmend.inputs.arrays import notice, read_all, read_ids
 from labelmend.models.vectors import NetFactory
 from labelmend.result import Correction
+from labelmend.runs.assemble import assemble
+from labelmend.runs.solve import Solution, solve
+from labelmend.runs.task import Task, vector_task
 from labelmend.samples import VectorSamples
 from labelmend.selftest import rivals
 from labelmend.storage.source import ARRAYS, call_text
@@ -42,7 +45,7 @@ from labelmend.storage.source import ARRAYS, call_text
 STANDARD_KINDS = ("random", "confusing", "patch")
 METHODS = ("labelmend", "k-NN vote", "cleanlab")
 MOST_SHARE = 0.5
-Assemble = Callable[[api.Solution, float], Correction]  # a result of the plain run and the seconds it took
+Assemble = Callable[[Solution, float], Correction]  # a result of the plain run and the seconds it took
 Counts = tuple[int, int, int, int, int]  # planted, found, mended; good labels watched, broken
 
 
@@ -100,10 +103,15 @@ def selftest(
     trusted: Any = None,
     ids: Any = None,
     missing: Any = None,
-    preset: str = "plus",
-    net: NetFactory | None = None,
+    assume: str = "auto",
+    preset: str = "default",
+    seed: int = 0,
+    device: str = "auto",
     progress: Progress | None = None,
-    **parameters: Any,
+    net: NetFactory | None = None,
+    config: RunConfig | None = None,
+    expert: Mapping[str, Any] | None = None,
+    **former: Any,
 ) -> SelfTest:
     """Plant known errors into the labels `y` of the feature vectors `X`, and see what becomes of them.
 
@@ -111,17 +119,22 @@ def selftest(
     Everything else is as in `correct`. It takes 1 + kinds x repeats runs.
     """
     order = check_order(kinds, share, repeats)
-    config = make_config(preset, **parameters)
-    matrix, labels, certain = api.read(X, y, trusted, missing)
-    names = api.read_ids(ids, len(labels.codes))
-    task = api.vector_task(matrix, labels, certain, config, net)
-    named = {"trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net, **parameters}
+    public = {"assume": assume, "seed": seed, "device": device}
+    chosen = read_config(preset, config, expert, public, former, ARGUMENTS)("vectors")
+    matrix, labels, certain, _ = read_all(X, y, trusted, missing, None, None)
+    names = read_ids(ids, len(labels.codes))
+    task = vector_task(matrix, labels, certain, chosen, net)
+    named = {"trusted": trusted, "ids": ids, "missing": missing, "preset": preset, "net": net, **public}
+    named["expert"] = {**former, **(expert or {})} or None
 
-    def assemble(solution: api.Solution, seconds: float) -> Correction:
-        result = api.assemble(solution, task, labels, names, api.notice(labels, task.duplicates, task.config), seconds)
+    def to_result(solution: Solution, seconds: float) -> Correction:
+        result = assemble(solution, task, labels, names, notice(labels, task.duplicates, task.settings), seconds)
         return replace(result, source=ARRAYS, repeat=call_text("correct", {"X": X, "y": y}, named))
 
-    return run_selftest(task, assemble, order, progress)
+    return run_selftest(task, to_result, order, progress)
+
+
+ARGUMENTS = ("X", "y", *(selftest.__kwdefaults__ or {}))
 
 
 @dataclass(frozen=True)
@@ -146,21 +159,21 @@ def check_order(kinds: Sequence[str], share: float, repeats: int) -> Order:
     return Order(tuple(dict.fromkeys(kinds)), share, repeats)
 
 
-def run_selftest(task: api.Task, assemble: Assemble, order: Order, progress: Progress | None = None) -> SelfTest:
+def run_selftest(task: Task, assemble: Assemble, order: Order, progress: Progress | None = None) -> SelfTest:
     """The self-test on data made ready."""
     began, tell = time.perf_counter(), progress or (lambda _: None)
-    task = replace(task, config=replace(task.config, audit=0.0))
+    task = replace(task, settings=replace(task.settings, audit=0.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)  # they are in the notes of the plain run
         tell("plain run: what looks clean")
-        plain = api.solve(task)
+        plain = solve(task)
         result = assemble(plain, time.perf_counter() - began)
         trial = _Trial.of(task, plain)
         methods, notes = _methods()
         counts: dict[tuple[str, str], list[Counts]] = {}
         for number, kind in enumerate(order.kinds):
             for turn in range(order.repeats):
-                planted = trial.plant(kind, order.share, np.random.default_rng([task.config.seed, number, turn]))
+                planted = trial.plant(kind, order.share, np.random.default_rng([task.settings.seed, number, turn]))
                 for method in methods:
                     tell(f"{kind} errors, {turn + 1} of {order.repeats}: {method}")
                     labels = trial.labels_by(method, planted, turn)
@@ -174,14 +187,14 @@ def run_selftest(task: api.Task, assemble: Assemble, order: Order, progress: Pro
 class _Trial:
     """The data, and what a plain run knows of them."""
 
-    task: api.Task
+    task: Task
     features: NDArray[Any]
     given: NDArray[np.int64]
     may_change: NDArray[np.bool_]
     probabilities: NDArray[Any]  # without the sample's own label
 
     @classmethod
-    def of(cls, task: api.Task, plain: api.Solution) -> _Trial:
+    def of(cls, task: Task, plain: Solution) -> _Trial:
         problem = task.problem
         assert isinstance(problem.samples, VectorSamples)
         given, trusted = problem.given_labels.cpu().numpy(), problem.trusted.cpu().numpy()
@@ -193,14 +206,15 @@ class _Trial:
         return plant(kind, self.given, self.may_change, share, self.features, self.probabilities, rng)
 
     def labels_by(self, method: str, planted: Planted, turn: int) -> NDArray[np.int64]:
-        config = replace(self.task.config, seed=self.task.config.seed + turn)
+        settings = replace(self.task.settings, seed=self.task.settings.seed + turn)
         if method == "labelmend":
             given = torch.from_numpy(planted.labels).to(self.task.problem.samples.device)
             problem = replace(self.task.problem, given_labels=given)
-            done = api.solve(replace(self.task, problem=problem, config=config))
+            done = solve(replace(self.task, problem=problem, settings=settings))
             return done.conclusions.decision.labels.cpu().numpy()
         known = np.flatnonzero(planted.labels >= 0)  # neighbours have no notion of a missing label
-        answer = rivals.METHODS[method](self.features[known], planted.labels[known], config.graph_k or 10, config.seed)
+        neighbours, seed = settings.graph_k, settings.seed
+        answer = rivals.METHODS[method](self.features[known], planted.labels[known], neighbours, seed)
         labels = planted.labels.copy()
         labels[known] = answer.labels
         return labels

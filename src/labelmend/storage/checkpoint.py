@@ -32,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.ensemble.nets.averages import FollowingNet
 from labelmend.ensemble.sgd import Optimizer
 from labelmend.ensemble.split import Split
@@ -75,7 +75,7 @@ class Subject:
     glimpse: Tensor  # of some samples as the nets see them
 
     @classmethod
-    def of(cls, problem: Problem, config: RunConfig, fingerprint: str) -> Subject:
+    def of(cls, problem: Problem, config: Settings, fingerprint: str) -> Subject:
         device, rows = problem.samples.device, len(problem.given_labels)
         data = {
             "rows": rows,

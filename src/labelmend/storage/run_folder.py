@@ -70,7 +70,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from labelmend.config import RunConfig
+from labelmend.config import stored
 from labelmend.decision.verdict import verdict_from
 from labelmend.diagnosis.annotators import Annotators
 from labelmend.diagnosis.profile import NoiseProfile, profile_from
@@ -425,7 +425,7 @@ def _read_all(folder: Path, config: dict[str, Any]) -> Correction:
         classes=classes,
         model=None,
         history=[as_round(record) for record in read_json(folder / "history.json")],
-        config=RunConfig(**parameters),
+        config=stored(parameters),
         given=given,
         corrected_codes=codes["corrected"],
         ids=per_sample["ids"].astype(np.str_),
