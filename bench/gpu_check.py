@@ -26,8 +26,8 @@ from torch.nn import functional as F
 
 from bench.picture_suite import Findings
 from bench.runner import Say
-from labelmend.ensemble.torch_state import choose_device
-from labelmend.ensemble.torch_state import fast_arithmetic
+from labelmend.api import correct_images
+from labelmend.config import as_arguments
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.fit import net_step
 from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalized_graph
@@ -35,8 +35,8 @@ from labelmend.ensemble.nets.norm_relu import HAS_TRITON, NormReLU
 from labelmend.ensemble.nets.preact_resnet import PreActResNet
 from labelmend.ensemble.propagate import propagate, starting_rows
 from labelmend.ensemble.sgd import sgd
+from labelmend.ensemble.torch_state import choose_device, fast_arithmetic
 from labelmend.errors import LabelmendWarning
-from labelmend.images import correct_images
 from labelmend.samples import ImageSamples, colour_statistics
 
 N_PICTURES, SIDE, N_CLASSES, WIDTH, K = 300, 16, 3, 8, 8
@@ -261,7 +261,7 @@ def check_whole(device: torch.device) -> Iterator[Comparison]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)
         for where in (str(device), "cpu"):
-            results.append(correct_images(pixels, given, mode="train", device=where, **SMALL_RUN).labels)
+            results.append(correct_images(pixels, given, mode="train", device=where, **as_arguments(SMALL_RUN)).labels)
     here, there = results
     yield Comparison(f"{N_PICTURES} pictures, labels that differ from the CPU's", float((here != there).mean()), 0.05)
     yield Comparison(f"{N_PICTURES} pictures, labels that are wrong", float((here != labels).mean()), 0.05)

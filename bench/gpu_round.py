@@ -18,17 +18,16 @@ from bench.picture_data import QUICK, PictureSet, random_pictures, read_pictures
 from bench.picture_suite import OURS, Findings, PictureTrial
 from bench.picture_trial import wait_for
 from bench.runner import Say
-from labelmend.ensemble.torch_state import choose_device, seeded
-from labelmend.api import make_problem
-from labelmend.config import RunConfig, follow, make_config
-from labelmend.ensemble.torch_state import fast_arithmetic
+from labelmend.config import Settings, make_config, resolve
 from labelmend.ensemble.nets.preact_resnet import PreActResNet
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.run import play_round
 from labelmend.ensemble.state import Problem, RoundState, start
-from labelmend.ensemble.steps import warm_up
+from labelmend.ensemble.torch_state import choose_device, fast_arithmetic, seeded
+from labelmend.ensemble.train import warm_up
 from labelmend.errors import ConfigError
 from labelmend.inputs.labels import read_labels
+from labelmend.runs.task import make_problem
 from labelmend.samples import ImageSamples, colour_statistics
 
 WARM_UP_ROUNDS = 2
@@ -56,7 +55,7 @@ def measure_round(data: Path | None, batch_size: int, n_rounds: int, quick: bool
     return Findings(trials, facts(config, pictures, data is None, flop, rate, median))
 
 
-def round_config(pictures: PictureSet, batch_size: int, quick: bool) -> RunConfig:
+def round_config(pictures: PictureSet, batch_size: int, quick: bool) -> Settings:
     """Preset plus for pictures as far as it is the paper's round."""
     changes = {
         "warmup_passes": 0,
@@ -69,11 +68,11 @@ def round_config(pictures: PictureSet, batch_size: int, quick: bool) -> RunConfi
         "batch_size": batch_size,
         "n_rounds": 10**6,  # the learning rate hardly falls
     }
-    config = make_config("plus", "pictures", **{**(QUICK if quick else {}), **changes})
-    return follow(config, len(pictures.pixels), pictures.n_classes, "pictures")
+    config = make_config("default", "pictures", **{**(QUICK if quick else {}), **changes})
+    return resolve(config, len(pictures.pixels), pictures.n_classes, "pictures")
 
 
-def make_round_problem(pictures: PictureSet, config: RunConfig, device: torch.device) -> Problem:
+def make_round_problem(pictures: PictureSet, config: Settings, device: torch.device) -> Problem:
     pixels = torch.from_numpy(pictures.pixels).to(device)
     samples = ImageSamples(pixels, *colour_statistics(pixels), min(pixels.shape[1:3]), device)
     labels = read_labels(pictures.true_labels)
@@ -81,10 +80,10 @@ def make_round_problem(pictures: PictureSet, config: RunConfig, device: torch.de
 
 
 def time_rounds(
-    problem: Problem, config: RunConfig, pictures: PictureSet, n_rounds: int, say: Say
+    problem: Problem, config: Settings, pictures: PictureSet, n_rounds: int, say: Say
 ) -> list[PictureTrial]:
     device = problem.samples.device
-    make_net = partial(PreActResNet, pictures.pixels.shape[3], problem.n_classes, config.width or 1)
+    make_net = partial(PreActResNet, pictures.pixels.shape[3], problem.n_classes, config.width)
     state = start(problem, make_net, config)
     warm_up(state, problem, config)
     for _ in range(WARM_UP_ROUNDS):  # kernels are chosen, steps recorded; from the second on labels have two sources
@@ -102,13 +101,13 @@ def time_rounds(
     return trials
 
 
-def arithmetic(pictures: PictureSet, config: RunConfig) -> float:
+def arithmetic(pictures: PictureSet, config: Settings) -> float:
     """Floating-point operations of the nets in a round; the graphs' are few beside them."""
     from torch.utils.flop_counter import FlopCounterMode
 
     side = min(pictures.pixels.shape[1:3])
     with torch.device("meta"):
-        net = PreActResNet(pictures.pixels.shape[3], pictures.n_classes, config.width or 1).eval()
+        net = PreActResNet(pictures.pixels.shape[3], pictures.n_classes, config.width).eval()
         counter = FlopCounterMode(display=False)
         with counter, torch.no_grad():
             net(torch.empty(1, pictures.pixels.shape[3], side, side))
@@ -130,7 +129,7 @@ def product_rate(device: torch.device, side: int) -> float:
 
 
 def facts(
-    config: RunConfig, pictures: PictureSet, is_random: bool, flop: float, rate: float, median: float
+    config: Settings, pictures: PictureSet, is_random: bool, flop: float, rate: float, median: float
 ) -> dict[str, object]:
     shape = " x ".join(map(str, pictures.pixels.shape[1:]))
     kind = "random pictures (no --data)" if is_random else "pictures"
@@ -149,12 +148,12 @@ def facts(
     }
 
 
-def _timed_round(state: RoundState, problem: Problem, config: RunConfig, stages: bool) -> tuple[float, RoundRecord]:
+def _timed_round(state: RoundState, problem: Problem, config: Settings, stages: bool) -> tuple[float, RoundRecord]:
     device = problem.samples.device
     wait = partial(wait_for, device)
     wait()
     began = time.perf_counter()
-    record = play_round(state, problem, config, LocalEngine(), lambda stage: None, wait if stages else None)
+    record = play_round(state, problem, config, wait=wait if stages else None)
     wait()
     return time.perf_counter() - began, record
 

@@ -17,7 +17,7 @@ from bench.runner import Say
 from bench.suite import Facts
 from labelmend.cli.demo_data import IntArray
 from labelmend.errors import ConfigError
-from labelmend.selftest.scores import Figures
+from labelmend.self_test.scores import Figures
 
 OURS = "labelmend"
 COUNTED = (
@@ -81,7 +81,7 @@ def pictures_options(options: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"NAME of cifar10n_NAME, symmetricNN, asymmetricNN or clean (default {' '.join(SETS)})",
     )
-    options.add_argument("--preset", choices=("plus", "paper"), default="plus")
+    options.add_argument("--preset", choices=("default", "paper"), default="default")
     options.add_argument("--rounds", type=int, metavar="N", help="default: what the preset says")
     options.add_argument(
         "--time-limit", metavar="TIME", help="of each run, such as 6m; tests are not counted, the last decision is"
@@ -144,7 +144,7 @@ def smoke(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
         data, given = pictures_to_mend(options.data, seed, options.quick)
         changes = {"width": options.width, **_changes(options), "device": "cpu"}
         name = f"{len(given):,} pictures{' of clothes' if options.data is None else ''}"
-        trials.append(_train(data, given, name, seed, "plus", changes, say))
+        trials.append(_train(data, given, name, seed, "default", changes, say))
     notes = ["A fifth of the labels wrong, confusing; on a CPU whatever there is."]
     return Findings(trials, _facts(trials, notes))
 

@@ -17,16 +17,17 @@ import torch
 
 from bench.picture_data import PictureSet
 from bench.runner import Say
-from labelmend.ensemble.torch_state import choose_device
+from labelmend.api import correct_images
+from labelmend.config import as_arguments
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.state import RoundState
 from labelmend.ensemble.time_limit import TimeLimit, read_seconds
+from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import LabelmendWarning
-from labelmend.images import correct_images
 from labelmend.inputs.pictures.cache import in_three_colours
 from labelmend.samples import ImageSamples, Samples, colour_statistics
-from labelmend.selftest.scores import Figures, score, score_review
+from labelmend.self_test.scores import Figures, score, score_review
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds
@@ -93,7 +94,7 @@ def train_on(
             seed=seed,
             callback=bench,
             time_limit=limit,
-            **parameters,
+            **as_arguments(parameters),
         )
     figures = {
         **score(pictures.true_labels, given, result.labels),

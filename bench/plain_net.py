@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.ensemble.fit import net_step, train_pass
 from labelmend.ensemble.sgd import learning_rate, set_learning_rate, sgd
 from labelmend.ensemble.state import Problem
@@ -24,16 +24,16 @@ Draw = Callable[[torch.Generator], Tensor]  # the samples of one pass; one that 
 def train_plain_net(
     problem: Problem,
     make_net: Callable[[], nn.Module],
-    config: RunConfig,
+    config: Settings,
     after_pass: AfterPass | None = None,
     draw: Draw | None = None,
 ) -> nn.Module:
     """`n_rounds` passes over the samples with a given label, by the learning rate, batch size and decay of `config`.
 
-    `config` has every None filled in; `mixup` is read from it, and everything about rounds is not. `draw` chooses the
+    `mixup` is read from it, and everything about rounds is not. `draw` chooses the
     samples of each pass, all of them by default.
     """
-    n_passes, device = config.n_rounds or 0, problem.samples.device
+    n_passes, device = config.n_rounds, problem.samples.device
     generator = torch.Generator(device).manual_seed(config.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -51,7 +51,7 @@ def train_plain_net(
         passed = done / n_passes
         set_learning_rate(optimizer, learning_rate(config.lr, passed, config.lr_schedule, config.lr_milestones))
         indices = labelled if draw is None else draw(generator)
-        train_pass(net, step, problem.samples, indices, config.batch_size or 1, generator)
+        train_pass(net, step, problem.samples, indices, config.batch_size, generator)
         if after_pass is not None:
             after_pass(done + 1, net)
     return net

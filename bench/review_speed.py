@@ -104,7 +104,11 @@ def make_run(folder: Path, n: int) -> Path:
     found = find_pictures(photos)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 4))
-    small = correct(rows, np.arange(60) % 2, n_rounds=1, n_branches=2, packages_per_branch=1, hidden=4, graph_k=4)
+    small = correct(
+        rows,
+        np.arange(60) % 2,
+        expert={"n_rounds": 1, "n_branches": 2, "packages_per_branch": 1, "hidden": 4, "graph_k": 4},
+    )
     return replace(doubtful(small, found.ids, found.given, rng), source=picture_source(photos)).save(folder / "run")
 
 

@@ -24,12 +24,13 @@ from bench.picture_suite import OURS, Findings, PictureBenchmark, PictureTrial
 from bench.runner import Say
 from labelmend.api import correct
 from labelmend.cli.demo_data import FloatArray, IntArray
+from labelmend.config import as_arguments
 from labelmend.diagnosis import noise
 from labelmend.diagnosis.kinds import KINDS
 from labelmend.diagnosis.reasons import NONE, least_fitting
 from labelmend.errors import LabelmendWarning
 from labelmend.result import Correction
-from labelmend.selftest.scores import Figures
+from labelmend.self_test.scores import Figures
 
 ROWS, QUICK_ROWS = 10_000, 250  # of the CIFAR-10 features; of anything in a quick run
 TREES, FEATURE_TREES = 200, 50  # of the forest that says which samples are confusing
@@ -208,7 +209,9 @@ def _corrected(features: FloatArray, given: IntArray, seed: int, quick: bool) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)
         began = time.perf_counter()
-        result = correct(features, given, seed=seed, outlier_share=LEAST, **(QUICK if quick else {}))
+        result = correct(
+            features, given, seed=seed, **as_arguments({"outlier_share": LEAST, **(QUICK if quick else {})})
+        )
     return result, {"seconds": time.perf_counter() - began}
 
 

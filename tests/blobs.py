@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from labelmend.config import as_word
+
 QUICK = {
     "n_rounds": 2,
     "n_branches": 2,
@@ -10,6 +12,11 @@ QUICK = {
     "graph_k": 5,
     "device": "cpu",
 }
+
+
+def as_options(parameters):
+    """Parameters of the method for the command line."""
+    return [word for name, value in parameters.items() for word in ("--expert", f"{name}={as_word(value)}")]
 
 
 def blobs(n=60, n_classes=3, n_columns=4, spread=0.3, seed=0):

@@ -26,7 +26,7 @@ import torch
 
 import labelmend
 from blobs import QUICK, blobs
-from labelmend.config import RunConfig, follow, make_config
+from labelmend.config import RunConfig, as_arguments, make_config, resolve
 from labelmend.errors import LabelmendError
 from labelmend.inputs.features import check_features, read_features
 from labelmend.inputs.labels import check_classes, read_labels
@@ -162,13 +162,13 @@ def features(random: np.random.Generator, folder: Path) -> None:
 
 def settings(random: np.random.Generator, folder: Path) -> None:
     names = list(RunConfig.__dataclass_fields__)
-    odd = (*VALUES, -5, 10**400, 1e30, -1e-300, (), (math.nan,), "cuda:99", "plus", "paper")
+    odd = (*VALUES, -5, 10**400, 1e30, -1e-300, (), (math.nan,), "cuda:99", "default", "paper")
     chosen = {
         names[int(place)]: odd[int(random.integers(len(odd)))]
         for place in random.integers(len(names), size=int(random.integers(1, 3)))
     }
     try:
-        config = follow(make_config(**chosen), 1000, 5)
+        config = resolve(make_config(**chosen), 1000, 5)
     except LabelmendError:
         return
     numbers = [value for value in vars(config).values() if isinstance(value, float)]
@@ -228,7 +228,7 @@ def whole_run() -> tuple[dict[str, bytes], list[object], list[object]]:
     place = Path(tempfile.mkdtemp())
     points, true = blobs(30)
     names = np.array(["ant", "bee", "cat"])[true]
-    result = labelmend.correct(points, names, ids=[f"id {i:02d}" for i in range(30)], **{**QUICK})
+    result = labelmend.correct(points, names, ids=[f"id {i:02d}" for i in range(30)], **as_arguments({**QUICK}))
     result.save(place / "run")
     found = {path.name: path.read_bytes() for path in (place / "run").iterdir()}
     shutil.rmtree(place)
@@ -283,7 +283,7 @@ def small_run(random: np.random.Generator, folder: Path) -> None:
     if given is None:
         return
     try:
-        result = labelmend.correct(points, given, **{**QUICK, "n_rounds": 1, "warmup_passes": 0})
+        result = labelmend.correct(points, given, **as_arguments({**QUICK, "n_rounds": 1, "warmup_passes": 0}))
     except LabelmendError:
         return
     for old, new, status in zip(flat(given), flat(result.labels), result.status.tolist(), strict=True):

@@ -10,7 +10,7 @@ from torch import nn
 
 import labelmend
 from blobs import QUICK, blobs, plant
-from labelmend.config import BRANCH_LOSSES
+from labelmend.config import BRANCH_LOSSES, as_arguments
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 
@@ -18,7 +18,7 @@ STATUS = {"kept", "corrected", "review", "filled"}
 
 
 def quick(X, y, **changes):
-    return labelmend.correct(X, y, **{**QUICK, **changes})
+    return labelmend.correct(X, y, **as_arguments({**QUICK, **changes}))
 
 
 def check_sane(result, n, n_classes):
@@ -91,7 +91,7 @@ def test_confused_pairs_name_the_most_frequent_change_first():
 def test_sixty_classes_of_four_rows_keep_their_labels_and_are_mentioned():
     X, y = blobs(n=240, n_classes=60, n_columns=16)
     with pytest.warns(LabelmendWarning, match=r"60 class\(es\) have fewer samples than there are branches"):
-        result = labelmend.correct(X, y, device="cpu", n_rounds=2)
+        result = labelmend.correct(X, y, device="cpu", expert={"n_rounds": 2})
     check_sane(result, 240, 60)
     assert (result.labels == y).mean() >= 0.98
 
@@ -485,7 +485,7 @@ def test_an_unusable_device_is_refused():
 
 def test_an_unknown_parameter_is_refused():
     X, y = blobs()
-    with pytest.raises(ConfigError, match=r"Got n_round instead"):
+    with pytest.raises(ConfigError, match="n_round is not a parameter; did you mean n_rounds"):
         quick(X, y, n_round=3)
 
 
@@ -594,7 +594,7 @@ def test_samples_no_label_reaches_are_left_alone_or_judged_by_the_net():
     labels: list[str | None] = ["a", "b"] * 20 + [None] * 40
     for i in range(20):
         rows[2 * i + 1] += [8, 0, 0, 0]
-    result = labelmend.correct(rows, labels, n_rounds=1, hidden=8, graph_k=3, warmup_passes=1)
+    result = labelmend.correct(rows, labels, expert={"n_rounds": 1, "hidden": 8, "graph_k": 3, "warmup_passes": 1})
     assert set(result.status[40:]) == {"filled"}
     assert set(result.labels[40:]) <= {"a", "b"}
     assert np.isfinite(result.confidence).all()
@@ -602,7 +602,7 @@ def test_samples_no_label_reaches_are_left_alone_or_judged_by_the_net():
 
 def test_the_paper_preset_takes_the_votes_and_still_says_how_probable_they_are():
     rows, labels = labelmend_blobs()
-    result = labelmend.correct(rows, labels, preset="paper", n_rounds=2, hidden=16)
+    result = labelmend.correct(rows, labels, preset="paper", expert={"n_rounds": 2, "hidden": 16})
     voted = np.asarray(result.votes.argmax(axis=1)).ravel()
     assert (result.corrected_codes == voted).mean() > 0.95  # ties aside
     assert 0 < result.confidence.min() < 1

@@ -8,6 +8,7 @@ import pytest
 
 import labelmend
 from blobs import QUICK, blobs
+from labelmend.config import as_arguments
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning
 
 N, NAMES = 90, np.array(["cat", "dog", "eel"])
@@ -21,7 +22,7 @@ P = np.where(np.arange(3) == TRUE[:, None], SURE[:, None], (1 - SURE[:, None]) /
 
 
 def run(*args, **kwargs):
-    return labelmend.correct(*args, **{**QUICK, **kwargs})
+    return labelmend.correct(*args, **as_arguments({**QUICK, **kwargs}))
 
 
 @pytest.fixture(scope="module")

@@ -14,19 +14,21 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelmend
 from blobs import QUICK, blobs, plant
-from labelmend import LabelCorrector, RunConfig
+from labelmend import LabelCorrector
+from labelmend.config import as_arguments
 from labelmend.ensemble.nets.mlp import MLP
-from labelmend.errors import ConfigError, DataError
+from labelmend.errors import ConfigError, DataError, LabelmendWarning
 
 # Checks of scikit-learn that cannot hold, each with its reason. There are none: sample weights, several outputs and
 # missing values are not offered, and the tags say so.
 EXEMPTIONS: dict[str, str] = {}
 
-ACCEPTED = set(inspect.signature(LabelCorrector).parameters)
+FORMER = {"n_rounds", "n_branches", "packages_per_branch", "graph_k", "alpha", "hidden", "parameters"}
 
 
 def quick(**changes):
-    return LabelCorrector(**{"random_state": 0, **{k: v for k, v in QUICK.items() if k in ACCEPTED}, **changes})
+    given = as_arguments({"random_state": 0, **QUICK, **changes})
+    return LabelCorrector(**given)
 
 
 # The checks use rows at random and classes of one or two samples, which are handled with a warning.
@@ -36,18 +38,17 @@ def test_the_checks_of_scikit_learn_hold(estimator, check):
     check(estimator)
 
 
-def test_defaults_are_those_of_the_configuration():
-    defaults = {name: p.default for name, p in inspect.signature(LabelCorrector).parameters.items()}
-    own = {"random_state", "net", "parameters"}
-    assert {name: getattr(RunConfig(), name) for name in set(defaults) - own} == {
-        name: value for name, value in defaults.items() if name not in own
-    }
+def test_it_takes_the_parameters_of_correct():
+    of_correct = {name: p.default for name, p in inspect.signature(labelmend.correct).parameters.items()}
+    own = {name: p.default for name, p in inspect.signature(LabelCorrector).parameters.items() if name not in FORMER}
+    del own["random_state"]
+    assert own == {name: of_correct[name] for name in own}
 
 
 def test_fitting_is_the_same_as_correct():
     X, y = blobs(spread=2.0)
     fitted = quick(random_state=5).fit(X, y)
-    result = labelmend.correct(X, y, seed=5, **QUICK)
+    result = labelmend.correct(X, y, seed=5, expert=QUICK)
     np.testing.assert_array_equal(fitted.corrected_labels_, result.labels)
     np.testing.assert_array_equal(fitted.certainty_, result.certainty)
     np.testing.assert_array_equal(fitted.confidence_, result.confidence)
@@ -151,11 +152,19 @@ def test_it_is_a_step_of_a_pipeline():
 
 def test_a_grid_search_tries_parameters_and_refits_the_best():
     X, y = blobs(n=90)
-    grid = {"alpha": [0.5, 0.9], "parameters": [None, {"mixup": True}]}
-    search = GridSearchCV(quick(n_rounds=1), grid, cv=3, error_score="raise").fit(X, y)
+    grid = {"expert": [{**QUICK, "n_rounds": 1, "alpha": alpha} for alpha in (0.5, 0.9)], "precision": [0.0, 0.9]}
+    search = GridSearchCV(quick(), grid, cv=3, error_score="raise").fit(X, y)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_score_ == 1.0
-    assert search.best_estimator_.correction_.config.alpha == search.best_params_["alpha"]
+    assert search.best_estimator_.correction_.config.alpha == search.best_params_["expert"]["alpha"]
+
+
+def test_former_arguments_are_taken_with_a_warning():
+    X, y = blobs()
+    estimator = quick().set_params(graph_k=4, parameters={"lr": 0.04})
+    with pytest.warns(LabelmendWarning, match='"graph_k": 4, "lr": 0.04'):
+        settings = estimator.fit(X, y).correction_.config
+    assert (settings.graph_k, settings.lr) == (4, 0.04)
 
 
 def test_cross_validation_works_on_strings():
@@ -165,7 +174,7 @@ def test_cross_validation_works_on_strings():
 
 def test_a_clone_has_the_parameters_and_nothing_learned():
     X, y = blobs()
-    fitted = quick(net=net_of_eight, parameters={"gamma": 2.0}).fit(X, y)
+    fitted = quick(net=net_of_eight, gamma=2.0).fit(X, y)
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
     assert not hasattr(copy, "classes_")
@@ -186,28 +195,32 @@ def net_of_eight(n_inputs, n_classes):
 
 def test_a_net_and_further_parameters_reach_the_run():
     X, y = blobs()
-    fitted = quick(net=net_of_eight, parameters={"gamma": 2.0, "resplit": False}).fit(X, y)
+    fitted = quick(net=net_of_eight, gamma=2.0, resplit=False).fit(X, y)
     assert fitted.correction_.model.net.hidden.out_features == 8
     assert (fitted.correction_.config.gamma, fitted.correction_.config.resplit) == (2.0, False)
 
 
 def test_what_is_none_stays_with_the_preset():
     X, y = blobs()
-    config = LabelCorrector("paper", n_rounds=1, hidden=8, random_state=0, device="cpu").fit(X, y).correction_.config
+    config = (
+        LabelCorrector("paper", expert={"n_rounds": 1, "hidden": 8}, random_state=0, device="cpu")
+        .fit(X, y)
+        .correction_.config
+    )
     assert (config.preset, config.alpha, config.graph_k, config.n_rounds) == ("paper", 0.99, 50, 1)
 
 
-@pytest.mark.parametrize("name", ["n_rounds", "seed", "preset", "review_below"])
-def test_further_parameters_may_not_repeat_an_argument(name):
+@pytest.mark.parametrize("name", ["seed", "preset", "review_below"])
+def test_expert_may_not_repeat_an_argument(name):
     X, y = blobs()
-    with pytest.raises(ConfigError, match=rf"parameters must hold fields .* Got {name} instead"):
-        quick(parameters={name: 1}).fit(X, y)
+    with pytest.raises(ConfigError, match=name):
+        quick().set_params(expert={name: 1}).fit(X, y)
 
 
 def test_an_unknown_further_parameter_is_refused_when_fitting():
     X, y = blobs()
-    estimator = quick(parameters={"gama": 2.0})
-    with pytest.raises(ConfigError, match="Got gama instead"):
+    estimator = quick().set_params(expert={"gama": 2.0})
+    with pytest.raises(ConfigError, match="gama is not a parameter; did you mean gamma"):
         estimator.fit(X, y)
 
 

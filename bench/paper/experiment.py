@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.runner import Say
 from labelmend.errors import ConfigError
-from labelmend.selftest.scores import Figures
+from labelmend.self_test.scores import Figures
 
 Settings = Mapping[str, Any]  # of a run, as JSON can hold them
 
@@ -128,3 +128,8 @@ def chosen_cells(cells: Sequence[Cell], rows: Sequence[str] | None, columns: Seq
             names = ", ".join(repr(name) for name in known)
             raise ConfigError(f"{what} must be among {names}. Got {', '.join(map(repr, unknown))} instead.")
     return [c for c in cells if (rows is None or c.row in rows) and (columns is None or c.column in columns)]
+
+
+def preset_of(stored: str) -> str:
+    """The library's preset by the name that results have for it: "plus" is what `default` was called."""
+    return "default" if stored == "plus" else stored

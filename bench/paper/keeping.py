@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from bench.paper.experiment import Keeping
 from bench.runner import write_json
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.ensemble.time_limit import TimeLimit
@@ -90,7 +90,7 @@ class Kept(NoCheckpoints):
 
 
 @contextmanager
-def kept(keeping: Keeping, watching: Watching, problem: Problem, config: RunConfig) -> Iterator[tuple[Kept, TimeLimit]]:
+def kept(keeping: Keeping, watching: Watching, problem: Problem, config: Settings) -> Iterator[tuple[Kept, TimeLimit]]:
     """What a run is given as its checkpoints and its limit; it is kept once more when its time is over."""
     limit = Ending(keeping.ends - time.time())
     with checkpoints_in(keeping.checkpoints, 0, lambda: Subject.of(problem, config, "")) as inner:

@@ -26,8 +26,8 @@ from bench.paper.tables import grouped
 from bench.paper.trial import Truth, mend, train_plainly
 from bench.paper.vectors import DIGITS, FEATURES, SYMMETRIC40, SYMMETRIC50
 from bench.runner import Say
-from labelmend.api import Task
 from labelmend.ensemble.embed import embed
+from labelmend.runs.task import Task
 
 MOST = 2_000  # samples on a map
 SIDE, MARGIN, HEAD = 300, 12, 26

@@ -21,18 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
+from bench.paper.experiment import Cell, Experiment, Measured, Options, Result, preset_of
 from bench.paper.sweep import QUICK_EPOCHS, data_sets, missing, seeds_of, task_of
 from bench.paper.tables import Shape, show_tables
 from bench.paper.trial import Codes, label_figures, mend, train_plainly
 from bench.paper.vectors import DIGITS, FEATURE_ROWS, FEATURES, HUMAN, PLANTED, human_columns, vectors_of
 from bench.runner import Say
-from labelmend.api import Task
-from labelmend.config import follow, make_config
+from labelmend.config import make_config, resolve
 from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalized_graph
 from labelmend.ensemble.propagate import propagate, starting_rows
+from labelmend.runs.task import Task
 from labelmend.samples import VectorSamples
-from labelmend.selftest.rivals import METHODS, prepare
+from labelmend.self_test.rivals import METHODS, prepare
 
 RANDOM_SPLITS = {"packages_per_branch": 1_000_000}  # more than any class has samples: every sample is its own package
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -66,7 +66,7 @@ def row_epochs(row: str, data: str, options: Options) -> int:
     if row not in OURS and row not in PLAIN:
         return 0
     preset = OURS[row][0] if row in OURS else "paper"
-    usual = follow(make_config(preset), N_ROWS[data], N_CLASSES).n_rounds or 0
+    usual = resolve(make_config(preset_of(preset)), N_ROWS[data], N_CLASSES).n_rounds
     return options.epochs or (QUICK_EPOCHS if options.quick else usual)
 
 
@@ -90,19 +90,19 @@ def play(cell: Cell, options: Options, say: Say) -> Measured:
 
 def one_graph(task: Task) -> Codes:
     """Propagation from all given labels on the graph of the samples themselves; who is not reached keeps the label."""
-    problem, config = task.problem, task.config
+    problem, settings = task.problem, task.settings
     assert isinstance(problem.samples, VectorSamples)
     given = problem.given_labels
-    graph = normalized_graph(exact_neighbors(normalize_rows(problem.samples.rows), config.graph_k or 1), config.gamma)
+    graph = normalized_graph(exact_neighbors(normalize_rows(problem.samples.rows), settings.graph_k), settings.gamma)
     start = starting_rows(given, given.new_zeros(len(given)), 0)
     found, _ = propagate(
         graph,
         [start],
         problem.n_classes,
-        config.alpha or 0.5,
-        config.scale_columns,
-        config.tolerance,
-        config.max_iter,
+        settings.alpha,
+        settings.scale_columns,
+        settings.tolerance,
+        settings.max_iter,
     )
     labels = found.labels[:, 0]
     return labels.where(labels >= 0, given).cpu().numpy()

@@ -15,11 +15,11 @@ from bench.paper.trial import Outcome, mend, train_plainly
 from bench.photo_lists import IntArray
 from bench.plain_net import Draw
 from bench.runner import Say
-from labelmend.api import Task
 from labelmend.config import RunConfig
 from labelmend.ensemble.fit import balanced
-from labelmend.ensemble.steps import FINE_TUNE_RATE
-from labelmend.selftest.scores import Figures
+from labelmend.ensemble.train import FINE_TUNE_RATE
+from labelmend.runs.task import Task
+from labelmend.self_test.scores import Figures
 
 FIGURES = ("test_last", "test_final", "test_best")
 
@@ -76,7 +76,7 @@ def verified_figures(verified: IntArray, given: IntArray, labels: IntArray) -> F
 
 def _draw(task: Task) -> Draw | None:
     """Class-balanced passes of a plain net, where they are asked for."""
-    if not task.config.balanced:
+    if not task.settings.balanced:
         return None
     labels = task.problem.given_labels
     labelled = torch.nonzero(labels >= 0).squeeze(1)

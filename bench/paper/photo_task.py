@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,16 @@ from numpy.typing import NDArray
 
 from bench.clothing1m import read_clothing1m
 from bench.food101 import read_food101_test, read_food101n
-from bench.paper.experiment import Options
+from bench.paper.experiment import Options, preset_of
 from bench.paper.trial import Truth, codes_of
 from bench.photo_lists import IntArray, PhotoList, joined
 from bench.picture_data import QUICK
 from bench.runner import Say
-from labelmend.api import Task
+from labelmend.config import make_config
 from labelmend.errors import ConfigError
-from labelmend.images import DECODED, default_cache, pixels_as_tensor, trained_task
 from labelmend.inputs.pictures.cache import decode
+from labelmend.runs.pictures import DECODED, default_cache, picture_task, pixels_as_tensor
+from labelmend.runs.task import Task
 from labelmend.samples import ImageSamples
 
 SIZE, QUICK_SIZE = DECODED, 80  # of the decoded pictures; the net sees seven eighths of it
@@ -108,9 +110,9 @@ def photo_task(
     if options.quick:
         chosen |= {**QUICK, "warmup_passes": 0}
     tell = _now_and_then(say)
-    task, kept, labels = trained_task(
-        photos.train.pictures(photos.trusted), size=size, cache=cache, preset=preset, progress=tell, **chosen
-    )
+    pictures, make = photos.train.pictures(photos.trusted), partial(make_config, preset_of(preset), **chosen)
+    ready = picture_task(pictures, "train", make, size=size, cache=cache, progress=tell)
+    task, kept, labels = ready.task, ready.readable, ready.given
     test_samples, test_rows, unreadable = _test_samples(photos.test, task, size, cache, tell)
     names = np.array(photos.test.classes)[photos.test.labels[test_rows]]
     truth = Truth(None, test_samples, codes_of(names, np.asarray(labels.classes)))

@@ -27,9 +27,9 @@ from bench.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WIT
 from bench.paper.tables import Shape, grouped, show_tables, table
 from bench.photo_lists import find_folder
 from bench.runner import Say
-from labelmend.api import Task
-from labelmend.config import RunConfig, make_config
+from labelmend.config import Settings, make_config, resolve
 from labelmend.errors import DataError
+from labelmend.runs.task import Task
 
 EPOCHS, QUICK_EPOCHS = 15, 2
 FINE_TUNE_EPOCHS, QUICK_FINE_TUNE_EPOCHS = 5, 1
@@ -165,10 +165,12 @@ def play(name: str, cell: Cell, options: Options, say: Say) -> Measured:
     return Measured(outcome.figures, outcome.curves, found.more)
 
 
-def _plain_config(task: Task, cell: Cell, options: Options) -> RunConfig:
+def _plain_config(task: Task, cell: Cell, options: Options) -> Settings:
     """The recipe of a plain net, the same whatever preset corrected the labels."""
-    usual = make_config("paper", "photographs", n_rounds=cell.epochs, **batch_changes(options.batch_size))
-    batch_size = task.config.batch_size if options.quick else usual.batch_size
+    asked = make_config("paper", "photographs", n_rounds=cell.epochs, **batch_changes(options.batch_size))
+    n_rows, n_classes = len(task.problem.given_labels), task.problem.n_classes
+    usual = resolve(asked, n_rows, n_classes, "photographs")
+    batch_size = task.settings.batch_size if options.quick else usual.batch_size
     return replace(usual, batch_size=batch_size, seed=cell.seed, balanced=options.balanced, device=options.device)
 
 

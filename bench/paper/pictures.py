@@ -5,20 +5,22 @@ The recipe is that of preset paper for pictures, the one of the paper's field.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench.paper.experiment import Options
+from bench.paper.experiment import Options, preset_of
 from bench.paper.trial import Truth, codes_of
 from bench.picture_data import QUICK, PictureSet, given_labels, read_pictures
-from labelmend.api import Task
 from labelmend.cli.demo_data import IntArray
-from labelmend.images import read_source, trained_task
+from labelmend.config import make_config
 from labelmend.inputs.pictures.cache import in_three_colours
+from labelmend.runs.pictures import picture_task as made_ready
+from labelmend.runs.pictures import read_source
+from labelmend.runs.task import Task
 from labelmend.samples import ImageSamples
 
 
@@ -39,7 +41,9 @@ def _task(
     data: PictureSet, given: IntArray, seed: int, preset: str, changes: dict[str, Any], options: Options
 ) -> tuple[Task, Truth]:
     chosen = {"device": options.device, **changes, **(QUICK if options.quick else {})}
-    task, _, labels = trained_task(read_source(data.pixels, given), preset=preset, seed=seed, **chosen)
+    make = partial(make_config, preset_of(preset), seed=seed, **chosen)
+    ready = made_ready(read_source(data.pixels, given), "train", make)
+    task, labels = ready.task, ready.given
     samples = task.problem.samples
     assert isinstance(samples, ImageSamples)
     tests = torch.from_numpy(in_three_colours(data.test_pixels)).to(samples.device)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labelmend.config import follow, make_config
+from bench.paper.experiment import preset_of
+from labelmend.config import make_config, resolve
 
 PICTURES, PAPER_BATCH = 50_000, 128
 SYMMETRIC = {f"symmetric {rate} %": f"symmetric{rate}" for rate in (20, 50, 80, 90)}
@@ -159,5 +160,5 @@ def batch_changes(size: int | None, preset: str, n_classes: int = 10) -> dict[st
     """Another batch size for CIFAR, and the learning rate in proportion to that of the preset."""
     if size is None:
         return {}
-    usual = follow(make_config(preset, "pictures"), PICTURES, n_classes, "pictures")
+    usual = resolve(make_config(preset_of(preset), "pictures"), PICTURES, n_classes, "pictures")
     return {"batch_size": size, "lr": usual.lr * size / (usual.batch_size or size)}

@@ -30,8 +30,8 @@ from bench.paper.vectors import (
     task_of_vectors,
 )
 from bench.runner import Say
-from labelmend.api import Task
 from labelmend.errors import ConfigError
+from labelmend.runs.task import Task
 
 CIFAR10 = "cifar10"
 SEEDS = {DIGITS: 5, FEATURES: 3, CIFAR10: 1}

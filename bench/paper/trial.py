@@ -21,18 +21,19 @@ from bench.paper.keeping import kept
 from bench.paper.rounds import diagnose
 from bench.plain_net import Draw, train_plain_net
 from bench.runner import Say
-from labelmend.ensemble.torch_state import seeded
-from labelmend.api import Task, final_decision
 from labelmend.decision.deciding import decider
+from labelmend.decision.ensemble_evidence import posterior_labels
+from labelmend.decision.final import final_decision
 from labelmend.decision.posterior import STATUS_NAMES
-from labelmend.ensemble.torch_state import fast_arithmetic
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.run import run
 from labelmend.ensemble.sgd import sgd
 from labelmend.ensemble.state import RoundState
+from labelmend.ensemble.torch_state import fast_arithmetic, seeded
+from labelmend.runs.task import Task
 from labelmend.samples import Samples
-from labelmend.selftest.scores import Figures, score, score_review
+from labelmend.self_test.scores import Figures, score, score_review
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds
@@ -149,7 +150,7 @@ def mend(
     keeping: Keeping | None = None,
 ) -> Outcome:
     """The method on this task. `on_round` may look at more than is written down for all, if nothing is kept."""
-    problem, config = task.problem, task.config
+    problem, config = task.problem, task.settings
     device = problem.samples.device
     observer = Observer(truth, device, say, on_round, problem.given_labels)
     _load_optimizer(device)
@@ -163,14 +164,12 @@ def mend(
             problem,
             task.make_net,
             config,
-            LocalEngine(),
-            lambda record, state: None,  # they are looked at before they are kept
-            lambda stage: None,
-            checkpoints,
-            limit,
+            checkpoints=checkpoints,  # rounds are looked at before they are kept
+            limit=limit,
+            relabel=posterior_labels(config.net_power) if config.round_labels == "posterior" else None,
         )
         found = decider(state, problem, task.inputs, task.make_net, config)(problem)
-        decision = final_decision(found, state, problem, config)
+        decision = final_decision(found, problem, config)
     labels = decision.labels.cpu().numpy()  # waits for the GPU
     seconds = checkpoints.seconds + time.perf_counter() - began - observer.seconds
     figures = {**label_figures(task, truth, labels), **observer.figures(), "noise_rate": found.noise_rate}
@@ -183,8 +182,8 @@ def mend(
 
 def train_plainly(task: Task, truth: Truth, say: Say, draw: Draw | None = None) -> Outcome:
     """A plain net on the labels of the task; its labels are what it says of the samples it learned from."""
-    problem, config = task.problem, task.config
-    device, n_passes = problem.samples.device, config.n_rounds or 0
+    problem, config = task.problem, task.settings
+    device, n_passes = problem.samples.device, config.n_rounds
     observer = Observer(truth, device, say)
     _load_optimizer(device)
     began = time.perf_counter()

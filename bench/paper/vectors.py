@@ -16,14 +16,14 @@ import numpy as np
 import torch
 
 from bench.datasets import human, human_sets, read_arrays, split_digits
-from bench.paper.experiment import Options
+from bench.paper.experiment import Options, preset_of
 from bench.paper.trial import Truth, codes_of
-from labelmend.api import Task, vector_task
 from labelmend.cli.demo_data import RATE, FloatArray, IntArray
 from labelmend.config import make_config
 from labelmend.diagnosis import noise
 from labelmend.inputs.features import fit_scaler
 from labelmend.inputs.labels import read_labels
+from labelmend.runs.task import Task, vector_task
 from labelmend.samples import VectorSamples
 
 DIGITS, FEATURES = "digits", "features"
@@ -82,7 +82,7 @@ def task_of_vectors(
     # A thousand rows are too few for a GPU; the graphs of ten thousand are what it is good at.
     device = "cpu" if data == DIGITS and options.device == "auto" else options.device
     chosen = {"device": device, **changes, **(QUICK if options.quick else {})}
-    config = make_config(preset, "vectors", seed=seed, **chosen)
+    config = make_config(preset_of(preset), "vectors", seed=seed, **chosen)
     matrix = np.ascontiguousarray(found.features, dtype=np.float32)
     task = vector_task(matrix, labels, np.zeros(len(matrix), dtype=bool), config, None)
     classes = np.asarray(labels.classes)

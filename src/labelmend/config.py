@@ -52,7 +52,7 @@ def _option(
     help: str,
     choices: tuple[str, ...] | None = None,
     minimum: float | None = None,
-    maximum: float = MOST,
+    maximum: float | None = None,
 ) -> Any:
     return field(default=default, metadata={"help": help, "choices": choices, "minimum": minimum, "maximum": maximum})
 
@@ -67,7 +67,7 @@ class RunConfig:
     """All parameters of a run. The defaults are preset `default`; `paper` is the paper's text, see `preset`."""
 
     preset: str = _option("default", "default: what measured best; paper: as the text has it", ("default", "paper"))
-    seed: int = _option(0, "random seed; the same seed gives the same result on a CPU", minimum=0, maximum=2**63 - 1)
+    seed: int = _option(0, "the same seed gives the same result on a CPU", minimum=0, maximum=2**63 - 1)
     device: str = _option("auto", "cpu, cuda or auto (a GPU where there is one)")
     # The ensemble
     n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2, maximum=100)
@@ -194,7 +194,9 @@ class RunConfig:
         "previous", "second label source: the previous vote, or this round's first vote", ("previous", "same-round")
     )
     label_delay: int = _option(0, "1: train with the labels of the previous vote", minimum=0)
-    low_percentile: float = _option(0.0, "certainty below this percentile becomes 0; the paper's minimum is 0")
+    low_percentile: float = _option(
+        0.0, "certainty below this percentile becomes 0; the paper's minimum is 0", minimum=0, maximum=1
+    )
     high_percentile: float = _option(
         1.0, "certainty above this percentile becomes 1; the paper's maximum is 1", minimum=0, maximum=1
     )
@@ -230,7 +232,7 @@ class RunConfig:
     examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
     review_below: float | None = _option(
         None,
-        "posterior below which a sample is for review; by default .7 where it is calibrated, else .85",
+        "confidence below which a label is for review; .85",
         minimum=0,
         maximum=1,
     )
@@ -240,17 +242,14 @@ class RunConfig:
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
     precision: float = _option(
         0.0,
-        "change only what is expected to be right in this share of the changes; the rest is for review",
+        "change only what is right in this share, as expected",
         minimum=0,
         maximum=1,
     )
-    budget: int = _option(
-        0, "samples a person will look at: so many are for review, those that help most; 0: by review_below", minimum=0
-    )
+    budget: int = _option(0, "rows a person will look at; 0: by review_below", minimum=0)
     assume: str = _option(
         "auto",
-        "do classes overlap? auto: found from the data; apart: they do not, so take the best guess; overlapping: they "
-        "do, so change only what stands out; with probabilities alone apart",
+        "auto, apart or overlapping: do the classes overlap?",
         ASSUME,
     )
     audit: float = _option(
@@ -298,8 +297,9 @@ def _check(entry: dataclasses.Field[Any], value: Any) -> None:
         raise ConfigError(f"{name} must be one of {', '.join(choices)}. Got {value!r} instead.")
     if least is not None and not value >= least:
         raise ConfigError(f"{name} must be at least {least}. Got {value!r} instead.")
-    if isinstance(value, Real) and value > most:
-        raise ConfigError(f"{name} must be at most {most:,}. Got {value!r} instead.")
+    bound = MOST if most is None and kind == "int" else most
+    if bound is not None and value > bound:
+        raise ConfigError(f"{name} must be at most {bound:,}. Got {value!r} instead.")
 
 
 def _is_finite(value: Any) -> bool:
@@ -419,6 +419,13 @@ def as_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
     expert = {name: value for name, value in parameters.items() if name in EXPERT_NAMES}
     public = {name: value for name, value in parameters.items() if name not in EXPERT_NAMES}
     return {**public, "expert": expert} if expert else public
+
+
+def as_word(value: Any) -> str:
+    """A parameter as `--expert NAME=VALUE` takes it."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def refuse_unknown(named: Collection[str], known: Collection[str]) -> None:

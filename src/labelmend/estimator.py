@@ -130,15 +130,15 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Of `correct`."""
         names = ("preset", "assume", "review_below", "precision", "budget", "audit", "device", "net", "config")
         former = {name: getattr(self, name) for name in FORMER if getattr(self, name) is not None}
-        expert = {**(self.expert or {}), **(self.parameters or {})}
-        if twice := sorted({*expert} & {*former, *names, "seed"}):
+        former |= self.parameters or {}
+        expert = self.expert or {}
+        if twice := sorted({*expert} & ({*names, "seed"} - {"device"})):
             raise ConfigError(
                 f"expert must hold fields that have no argument of their own. Got {', '.join(twice)} instead "
                 "(the seed is random_state)."
             )
-        if self.config is None or self.random_state is not None:
-            former["seed"] = _seed(self.random_state)
-        return {**{name: getattr(self, name) for name in names}, **former, "expert": expert or None}
+        seed = {} if self.config is not None and self.random_state is None else {"seed": _seed(self.random_state)}
+        return {**{name: getattr(self, name) for name in names}, **seed, **former, "expert": expert or None}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

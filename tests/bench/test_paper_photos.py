@@ -17,7 +17,7 @@ from bench.paper.photos import EXPERIMENTS, cells, play, settings
 from bench.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT
 from labelmend.ensemble.nets.resnet import ResNet50
 from labelmend.errors import ConfigError, DataError
-from labelmend.images import IMAGENET
+from labelmend.runs.pictures import IMAGENET
 from photo_sets import CLOTHES, FOODS, change, clothing1m, food101, food101n
 
 NO_FILE = {"name": "none", "digest": ""}

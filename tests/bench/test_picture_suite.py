@@ -61,4 +61,4 @@ def test_a_run_that_fails_is_noted_and_the_others_go_on(monkeypatch, cifar):
 def test_another_batch_takes_a_learning_rate_in_proportion():
     assert batch_changes(None, "paper") == {}
     assert batch_changes(256, "paper") == {"batch_size": 256, "lr": 0.04}
-    assert batch_changes(512, "plus") == {"batch_size": 512, "lr": 0.1}  # its own batch is 256
+    assert batch_changes(512, "default") == {"batch_size": 512, "lr": 0.1}  # its own batch is 256

@@ -7,11 +7,11 @@ import torch
 from bench import plain_net
 from bench.plain_net import train_plain_net
 from blobs import blobs, plant
-from labelmend.config import follow, make_config
+from labelmend.config import make_config, resolve
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.ensemble.state import Problem
-from labelmend.images import read_source, trained_task
+from labelmend.runs.pictures import picture_task, read_source
 from labelmend.samples import VectorSamples
 
 
@@ -21,7 +21,7 @@ def problem(given, x):
 
 
 def recipe(n, **changes):
-    return follow(make_config("paper", hidden=32, **{"n_rounds": 6, **changes}), n, 3)
+    return resolve(make_config("paper", hidden=32, **{"n_rounds": 6, **changes}), n, 3)
 
 
 def answers(net, asked):
@@ -87,15 +87,14 @@ def test_pictures_become_a_task_for_it():
     pixels = np.zeros((24, 8, 8, 3), np.uint8)
     labels = np.array(["dark", "light"] * 12)
     pixels[1::2] = 200
-    task, readable, given = trained_task(
-        read_source(pixels, labels), preset="paper", n_rounds=30, width=4, batch_size=8, lr=0.02, device="cpu"
-    )
-    assert task.config.lr_milestones == (0.75,)
+    make = partial(make_config, "paper", n_rounds=30, width=4, batch_size=8, lr=0.02, device="cpu")
+    ready = picture_task(read_source(pixels, labels), "train", make)
+    task, readable, given = ready.task, ready.readable, ready.given
+    assert task.settings.lr_milestones == (0.75,)
     assert list(given.classes) == ["dark", "light"]
     assert len(readable.rows) == 24
-    net = train_plain_net(task.problem, task.make_net, task.config)
+    net = train_plain_net(task.problem, task.make_net, task.settings)
     assert (answers(net, task.problem) == given.codes).mean() > 0.9
-    large, _, _ = trained_task(
-        read_source(np.zeros((24, 80, 80, 3), np.uint8), labels), size=80, preset="paper", width=4, device="cpu"
-    )
-    assert (large.config.batch_size, large.config.n_rounds, large.config.weight_decay) == (64, 15, 5e-3)
+    make = partial(make_config, "paper", width=4, device="cpu")
+    large = picture_task(read_source(np.zeros((24, 80, 80, 3), np.uint8), labels), "train", make, size=80).task.settings
+    assert (large.batch_size, large.n_rounds, large.weight_decay) == (64, 15, 5e-3)

@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 
 import labelmend
-import labelmend.api
+from blobs import as_options as options_of
 from blobs import blobs, plant
 from coloured import COLOURS, TINY, coloured, write_folders
-from labelmend.cli import options as cli_parameters
 from labelmend.cli.main import main
-from labelmend.config import RunConfig, make_config
+from labelmend.config import EXPERT_NAMES, PUBLIC, RunConfig, as_word, make_config
 from labelmend.errors import ConfigError
 from labelmend.storage import run_folder
 
@@ -33,7 +32,7 @@ SMALL = {
     "graph_k": 5,
     "warmup_passes": 20,
 }
-FAST = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+FAST = options_of(SMALL)
 NAMES = np.array(["ant", "bee", "cat"])
 
 
@@ -89,20 +88,23 @@ def test_the_version_is_printed(capsys):
     assert capsys.readouterr().out == f"labelmend {labelmend.__version__}\n"
 
 
-def test_the_help_of_correct_explains_every_option(capsys):
+def words_of(capsys, *command):
     with pytest.raises(SystemExit) as end:
-        main(["correct", "--help"])
+        main(list(command))
     assert end.value.code == 0
-    words = " ".join(capsys.readouterr().out.split())
+    return capsys.readouterr().out
+
+
+def test_the_first_help_fits_two_screens_and_the_whole_one_explains_every_parameter(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    first = words_of(capsys, "correct", "--help")
+    assert len(first.splitlines()) <= 60
+    assert max(map(len, first.splitlines())) <= 80
+    whole = " ".join(words_of(capsys, "correct", "--help-all").split())
     for entry in dataclasses.fields(RunConfig):
-        assert f"--{entry.name.replace('_', '-')}" in words
-        assert entry.metadata["help"] in words
+        assert " ".join(entry.metadata["help"].split()) in whole
     for status in ("kept", "corrected", "review", "filled", "unreadable"):
-        assert status in words
-
-
-def test_every_section_of_the_parameters_begins_at_a_parameter():
-    assert set(cli_parameters.SECTIONS) <= {entry.name for entry in dataclasses.fields(RunConfig)}
+        assert status in whole
 
 
 def test_help_does_not_wait_for_torch():
@@ -156,17 +158,39 @@ def arrived(monkeypatch):
         calls.append(named)
         raise ConfigError("enough")
 
-    monkeypatch.setattr(labelmend.api, "correct", note)
+    monkeypatch.setattr("labelmend.cli.correct.correct", note)
     return calls
 
 
-def test_every_parameter_has_an_option_and_arrives(table, arrived):
+def test_every_parameter_arrives(table, arrived):
     wanted = {entry.name: another_value(entry) for entry in dataclasses.fields(RunConfig)}
-    options = [word for name, value in wanted.items() for word in as_options(name, value)]
-    main(["correct", table, "--labels", "kind", "--out", "run", *options])
-    assert {name: arrived[0][name] for name in wanted} == wanted
-    assert [type(arrived[0][name]) for name in wanted] == [type(value) for value in wanted.values()]
+    public = [word for name in (*PUBLIC, "preset") for word in as_options(name, wanted[name])]
+    expert = [word for name in EXPERT_NAMES for word in ("--expert", f"{name}={as_word(wanted[name])}")]
+    main(["correct", table, "--labels", "kind", "--out", "run", *public, *expert])
+    found = {**arrived[0], **arrived[0]["expert"]}
+    assert {name: found[name] for name in wanted} == wanted
+    assert [type(found[name]) for name in wanted] == [type(value) for value in wanted.values()]
     assert all(value != getattr(make_config(), name) for name, value in wanted.items() if name != "device")
+
+
+def test_former_options_arrive_with_a_note_that_names_the_new_one(table, arrived, capsys):
+    main(["correct", table, "--labels", "kind", "--out", "run", "--n-rounds", "3", "--no-resplit"])
+    assert arrived[0]["expert"] == {"n_rounds": 3, "resplit": False}
+    assert "--expert n_rounds=3 --expert resplit=false" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("n_rounds", "NAME=VALUE"),
+        ("n_round=3", "did you mean n_rounds"),
+        ("n_rounds=x", "n_rounds must be of type int"),
+        ("resplit=maybe", "resplit must be of type bool"),
+    ],
+)
+def test_what_is_wrong_with_an_expert_parameter_is_named(table, capsys, text, message):
+    assert main(["correct", table, "--labels", "kind", "--out", "run", "--expert", text]) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--tune", "--no-tune"])
@@ -185,9 +209,9 @@ def test_what_is_not_named_is_left_to_the_preset(table, arrived):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--alpha", "2"], "alpha must be between 0 and 1"),
-        (["--lr", "-1"], "lr must be at least 0. Got -1.0 instead"),
-        (["--n-rounds", "-3"], "n_rounds must be at least 1. Got -3 instead"),
+        (["--expert", "alpha=2"], "alpha must be"),
+        (["--expert", "lr=-1"], "lr must be at least 0. Got -1.0 instead"),
+        (["--expert", "n_rounds=-3"], "n_rounds must be at least 1. Got -3 instead"),
         (["--seed", "-1"], "seed must be at least 0"),
     ],
 )
@@ -201,7 +225,7 @@ def test_a_wrong_value_is_told_before_the_data_are_read(capsys, options, message
     [
         (["--preset", "papr"], "invalid choice: 'papr'"),
         (["--n-rounds", "many"], "argument --n-rounds: invalid int value: 'many'"),
-        (["--n-round", "3"], "unrecognized arguments: --n-round 3; did you mean --n-rounds?"),
+        (["--audits", "3"], "unrecognized arguments: --audits 3; did you mean --audit?"),
         (["--zzz"], "unrecognized arguments: --zzz\n"),
     ],
 )
@@ -373,9 +397,7 @@ def test_warnings_are_notes_of_the_summary(capsys):
 # Pictures
 
 
-TRAIN = ["--mode", "train"] + [
-    word for name, value in TINY.items() for word in (f"--{name.replace('_', '-')}", str(value))
-]
+TRAIN = ["--mode", "train", *options_of(TINY)]
 
 
 @pytest.fixture
@@ -568,7 +590,7 @@ def read_until(descriptor, word, seconds=40):
 def test_control_c_ends_a_run_on_a_terminal_and_leaves_nothing(table):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "labelmend", "correct", table, "--labels", "kind", "--out", "run", *FAST]
-    run = subprocess.Popen([*command, "--n-rounds", "100000"], stdout=subprocess.PIPE, stderr=theirs)
+    run = subprocess.Popen([*command, "--expert", "n_rounds=100000"], stdout=subprocess.PIPE, stderr=theirs)
     try:
         shown = read_until(ours, b"round 3/100000")
         assert b"\r\x1b[Kround 3/100000  " in shown

@@ -13,7 +13,19 @@ N = 60
 X, TRUE = blobs(N)
 NAMES = np.array(["cat", "dog", "eel"])
 P = np.where(np.arange(3) == TRUE[:, None], 0.9, 0.05)
-QUICK = ["--n-rounds", "2", "--n-branches", "2", "--hidden", "16", "--graph-k", "5", "--device", "cpu", "--quiet"]
+QUICK = [
+    "--expert",
+    "n_rounds=2",
+    "--expert",
+    "n_branches=2",
+    "--expert",
+    "hidden=16",
+    "--expert",
+    "graph_k=5",
+    "--device",
+    "cpu",
+    "--quiet",
+]
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@ import dataclasses
 import pytest
 
 from labelmend.cli.dry_run import BASE_BYTES, estimate
-from labelmend.config import follow, make_config
+from labelmend.config import make_config, resolve
 
 
 def cost(n_rows=50_000, n_columns=128, n_classes=10, **parameters):
-    return estimate(follow(make_config(**parameters), n_rows, n_classes), n_rows, n_columns, n_classes)
+    return estimate(resolve(make_config(**parameters), n_rows, n_classes), n_rows, n_columns, n_classes)
 
 
 def test_memory_grows_in_step_with_the_rows():
@@ -42,7 +42,7 @@ def test_a_thousand_classes_are_expected_to_fit():
 
 
 def test_searching_in_cells_is_cheaper_than_searching_everywhere():
-    config = follow(make_config(), 50_000, 10)
+    config = resolve(make_config(), 50_000, 10)
     everywhere = dataclasses.replace(config, exact_rows=50_000)
     assert estimate(config, 50_000, 128, 10).seconds < estimate(everywhere, 50_000, 128, 10).seconds / 3
 

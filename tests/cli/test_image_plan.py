@@ -2,16 +2,18 @@
 
 import dataclasses
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
+from labelmend.api import correct_images
 from labelmend.cli.dry_run import plan
-from labelmend.config import PHOTOGRAPHS
-from labelmend.images import correct_images, embedded_task, setting_of, trained_task
+from labelmend.config import PHOTOGRAPHS, make_config
 from labelmend.inputs.pictures.find import find_pictures
+from labelmend.runs.pictures import PictureSetting, picture_task
 
 
 @pytest.fixture(autouse=True)
@@ -44,33 +46,32 @@ def planned(pictures, **how):
     return json.loads(json.dumps(plan(pictures, **how)["parameters"]))
 
 
-@pytest.mark.parametrize("preset", ["plus", "paper"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
 @pytest.mark.parametrize("large", [False, True])
 def test_the_dry_run_has_the_parameters_of_the_training_run(photos, large, preset):
     if large:
         enlarge(photos)
     pictures = find_pictures(photos)
-    task, kept, _ = trained_task(pictures, preset=preset, device="cpu", n_branches=3)
-    assert len(kept.rows) == 29
+    ready = picture_task(pictures, "train", partial(make_config, preset, device="cpu", n_branches=3))
+    assert len(ready.readable.rows) == 29
     expected = planned(pictures, mode="train", preset=preset, device="cpu", n_branches=3)
-    assert of(task.config) == expected
+    assert of(ready.task.settings) == expected
     if large:
         assert expected["lr"] == PHOTOGRAPHS["lr"]
         assert expected["batch_size"] == expected["branch_batch_size"] == PHOTOGRAPHS["batch_size"]
 
 
 def test_the_dry_run_has_the_parameters_of_the_embedding_run(photos):
-    pictures, how = find_pictures(photos), {"backbone": TinyBackbone(), "size": 8, "device": "cpu"}
-    task, _, _ = embedded_task(pictures, **how)
-    assert of(task.config) == planned(pictures, mode="embed", **how)
+    pictures, how = find_pictures(photos), {"backbone": TinyBackbone(), "size": 8}
+    ready = picture_task(pictures, "embed", partial(make_config, "default", device="cpu"), **how)
+    assert of(ready.task.settings) == planned(pictures, mode="embed", device="cpu", **how)
 
 
 @pytest.mark.filterwarnings("ignore::labelmend.errors.LabelmendWarning")
 def test_the_dry_run_has_the_parameters_of_the_result(photos):
     pictures = find_pictures(photos)
-    result = correct_images(pictures, mode="train", **TINY)
-    decided = {"review_below": result.config.review_below}  # known when a run ends
-    assert of(result.config) == planned(pictures, mode="train", **TINY) | decided
+    result = correct_images(pictures, mode="train", expert=TINY)
+    assert of(result.config) == planned(pictures, mode="train", **TINY)
 
 
 class Many:
@@ -83,5 +84,5 @@ class Many:
 @pytest.mark.parametrize(("side", "batch"), [(32, 5 * 256), (80, 64)])
 def test_photographs_are_trained_in_batches_of_their_own(side, batch):
     """Full batches of all branches are for small pictures: of 224 pixels they would be 320 a step."""
-    config = setting_of("train", Many(side), None, "plus").followed(100_000, 10)
-    assert config.branch_batch_size == batch
+    settings = PictureSetting.of("train", Many(side), None, partial(make_config, "default")).resolved(100_000, 10)
+    assert settings.branch_batch_size == batch

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import labelmend
+from blobs import as_options as options_of
 from blobs import blobs, plant
 from coloured import COLOURS, TINY, coloured, write_folders
 from labelmend.cli import correct as correct_command
@@ -25,7 +26,7 @@ from labelmend.storage import job, run_folder
 from labelmend.storage.job import read_job
 
 SMALL = {"device": "cpu", "n_rounds": 4, "n_branches": 2, "packages_per_branch": 2, "hidden": 8, "graph_k": 5}
-FAST = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+FAST = options_of(SMALL)
 WORKING = Path(".run.labelmend-running")
 ALWAYS = ["--checkpoint-every", "0"]
 
@@ -89,7 +90,7 @@ def kill_after(round_index, command):
 
 
 def test_killed_and_killed_again_a_run_ends_as_if_it_was_not(table):
-    many = [*table, "--n-rounds", "80"]
+    many = [*table, "--expert", "n_rounds=80"]
     kill_after(3, [*many, *ALWAYS])
     assert not os.path.exists("run")
     kill_after(12, ["correct", "--resume", "run"])
@@ -138,8 +139,19 @@ def test_pictures_and_names_go_on_too(monkeypatch, capsys):
     pixels, true = coloured(n=45)
     given = np.array(COLOURS)[plant(true, 0.1)[0]]
     write_folders(Path("photos"), pixels, given)
-    settings = [word for name, value in TINY.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    command = ["correct", "photos", "--out", "run", "--mode", "train", "--cache", "cache", "--lr-milestones", "0.5"]
+    settings = options_of(TINY)
+    command = [
+        "correct",
+        "photos",
+        "--out",
+        "run",
+        "--mode",
+        "train",
+        "--cache",
+        "cache",
+        "--expert",
+        "lr_milestones=0.5",
+    ]
     assert interrupt([*command, *settings], monkeypatch) == 130
     assert main(["correct", "--resume", "run"]) == 0
     assert "going on after round 2 of 3" in capsys.readouterr().err
@@ -309,7 +321,7 @@ def test_a_folder_that_took_the_place_of_the_run_is_not_replaced(table, monkeypa
 
 
 def test_a_time_limit_ends_a_run_in_good_order(table, monkeypatch, capsys):
-    assert main([*table, "--n-rounds", "100000", "--time-limit", "0.5s"]) == 0
+    assert main([*table, "--expert", "n_rounds=100000", "--time-limit", "0.5s"]) == 0
     out, err = capsys.readouterr()
     n_rounds = err.count("round ")
     assert f"note: stopped by the time limit after {n_rounds} of 100000 rounds\n" in out

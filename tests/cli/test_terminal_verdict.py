@@ -15,7 +15,7 @@ from labelmend.diagnosis.profile import NO_ERRORS, NONE_SCATTERED, UNTOLD, sente
 @pytest.fixture(scope="module")
 def result():
     features, classes = blobs(90)
-    return labelmend.correct(features, np.where(np.arange(90) < 6, (classes + 1) % 3, classes), **QUICK)
+    return labelmend.correct(features, np.where(np.arange(90) < 6, (classes + 1) % 3, classes), expert=QUICK)
 
 
 def said(result, **changes):

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_clas
 
 import labelmend
 from blobs import QUICK, plant
+from labelmend.config import as_arguments
 from labelmend.ensemble.state import Problem
 from labelmend.errors import LabelmendError, LabelmendWarning
 
@@ -21,7 +22,7 @@ FAST = {**QUICK, "seed": 0}
 def correct(X, y, **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)
-        return labelmend.correct(X, y, **{**FAST, **changes})
+        return labelmend.correct(X, y, **as_arguments({**FAST, **changes}))
 
 
 def overlapping(n=160, n_classes=3, seed=0):
@@ -89,7 +90,7 @@ def test_names_of_the_classes_do_not_matter_to_the_pool_and_hardly_to_the_ensemb
     names = np.array(["zebra", "ant", "mole"])  # another order than that of the codes
     assert same(correct(X, names[given]).labels, names[np.asarray(plain().labels)]) >= 0.97
     alone = {"assume": "overlapping", "outlier_share": 0.0}
-    one, other = correct(X, given, **alone), correct(X, names[given], **alone)
+    one, other = correct(X, given, **as_arguments(alone)), correct(X, names[given], **as_arguments(alone))
     assert same(other.labels, names[np.asarray(one.labels)]) == 1
     np.testing.assert_allclose(other.label_score, one.label_score, atol=1e-3)
 
@@ -156,7 +157,7 @@ def test_a_hundred_classes():
     true = np.arange(800) % 100
     X = rng.normal(size=(100, 12))[true] * 4 + 0.5 * rng.normal(size=(800, 12))
     given, _ = plant(true, 0.1)
-    result = correct(X, given, n_rounds=1)
+    result = correct(X, given, expert={"n_rounds": 1})
     assert same(result.labels, true) >= 0.95
     assert result.transition.shape == (100, 100)
 
@@ -202,7 +203,7 @@ def test_low_scores_are_suspicious():
 
 def test_cross_fitted_nets_are_a_member(monkeypatch):
     X, true = overlapping(150)
-    result = correct(X, plant(true, 0.1)[0], held_out_passes=2)
+    result = correct(X, plant(true, 0.1)[0], expert={"held_out_passes": 2})
     assert set(result.verdict.members) >= {"ridge", "trees"}
     assert result.verdict.n_classes == 3
 
@@ -242,7 +243,7 @@ def problems(draw):
 def test_whatever_the_data_it_is_an_answer_or_a_clear_refusal(problem, assume):
     X, y, trusted = problem
     try:
-        result = correct(X, y, trusted=trusted, missing=-1, assume=assume, n_rounds=1, warmup_passes=1)
+        result = correct(X, y, trusted=trusted, missing=-1, assume=assume, expert={"n_rounds": 1, "warmup_passes": 1})
     except LabelmendError:
         return
     n, n_classes = len(y), len(result.classes)
@@ -280,7 +281,7 @@ def test_probabilities_of_a_decision_sum_to_one_and_the_label_is_named(problem):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deciding, "by_pool", watched)
         try:
-            correct(X, y, trusted=trusted, missing=-1, n_rounds=1, warmup_passes=1)
+            correct(X, y, trusted=trusted, missing=-1, expert={"n_rounds": 1, "warmup_passes": 1})
         except LabelmendError:
             return
     for found in seen:

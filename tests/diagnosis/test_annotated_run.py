@@ -13,18 +13,19 @@ import torch
 
 import labelmend
 from blobs import QUICK, blobs
+from blobs import as_options as options_of
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
-from labelmend.api import correct
+from labelmend.api import correct, correct_images
 from labelmend.cli.main import main
+from labelmend.config import as_arguments
 from labelmend.decision import posterior as decide
 from labelmend.decision.ensemble_evidence import label_posterior
 from labelmend.ensemble import state
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning, RunFolderError
-from labelmend.images import correct_images
 from labelmend.inputs.consensus import read_annotated, settled, unanimous, with_consensus
 from labelmend.samples import VectorSamples
 
-FAST = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+FAST = options_of(QUICK)
 NAMES = ("ann", "ben", "cid")
 NAN = float("nan")
 
@@ -49,7 +50,7 @@ def example():
 @cache
 def result():
     features, _, said = example()
-    return correct(features, annotators=said, **QUICK)
+    return correct(features, annotators=said, expert=QUICK)
 
 
 def frame(said):
@@ -84,7 +85,7 @@ def test_with_y_the_labels_in_use_are_kept_or_corrected():
     features, true, said = example()
     in_use = true.copy()
     in_use[:12] = (true[:12] + 1) % 3
-    found = correct(features, in_use, annotators=said, **QUICK, outlier_share=0.0)
+    found = correct(features, in_use, annotators=said, expert={**QUICK, "outlier_share": 0.0})
     assert (found.given.codes == in_use).all()
     assert (found.labels == true).mean() > 0.97
     assert set(found.status[:12]) == {"corrected"}
@@ -98,7 +99,7 @@ def test_one_name_per_label():
     who = random.integers(3, size=120)
     wrong = random.random(120) >= np.array([0.98, 0.9, 0.5])[who]
     given = np.where(wrong, (true + 1) % 3, true)
-    found = correct(features, given, annotators=np.array(NAMES)[who], **QUICK)
+    found = correct(features, given, annotators=np.array(NAMES)[who], expert=QUICK)
     assert found.annotators.names.tolist() == list(NAMES)
     assert found.annotators.accuracy.argmin() == 2
     assert (found.annotators.consensus == given).all()  # one label has nobody to agree with
@@ -107,13 +108,13 @@ def test_one_name_per_label():
 
 def test_containers_come_back():
     features, _, said = example()
-    found = correct(features, annotators=frame(said), **QUICK)
+    found = correct(features, annotators=frame(said), expert=QUICK)
     assert isinstance(found.labels, pd.Series)
     assert found.labels.index[0] == "row0"
     assert (found.labels.to_numpy() == result().labels).all()
     assert found.annotators.names.tolist() == list(NAMES)
     polars = pl.DataFrame(dict(zip(NAMES, np.where(np.isnan(said), None, said).T.tolist(), strict=True)))
-    assert isinstance(correct(features, annotators=polars, **QUICK).labels, pl.Series)
+    assert isinstance(correct(features, annotators=polars, expert=QUICK).labels, pl.Series)
 
 
 def test_a_class_that_never_wins_is_still_a_class():
@@ -121,7 +122,7 @@ def test_a_class_that_never_wins_is_still_a_class():
     said = said.copy()
     said[0, 2] = 3.0
     with pytest.warns(LabelmendWarning, match="fewer (than|samples)"):
-        found = correct(features, annotators=said, **QUICK)
+        found = correct(features, annotators=said, expert=QUICK)
     assert found.classes.tolist() == [0, 1, 2, 3]
 
 
@@ -135,7 +136,7 @@ def test_trusted_rows_are_those_in_use_or_agreed_upon():
     features, _, said = example()
     differ = int(np.flatnonzero((said[:, 0] != said[:, 1]) & ~np.isnan(said[:, :2]).any(axis=1))[0])
     with pytest.raises(DataError, match=f"trusted rows must have a label. Row {differ} has none"):
-        correct(features, annotators=said, trusted=np.arange(120) == differ, **QUICK)
+        correct(features, annotators=said, trusted=np.arange(120) == differ, expert=QUICK)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_trusted_rows_are_those_in_use_or_agreed_upon():
 )
 def test_what_cannot_be_is_told(y, annotators, message):
     with pytest.raises(DataError, match=message):
-        correct(example()[0], y, annotators=annotators, **QUICK)
+        correct(example()[0], y, annotators=annotators, expert=QUICK)
 
 
 def test_without_annotators_the_decision_is_the_plain_one_to_the_last_bit():
@@ -168,7 +169,7 @@ def test_without_annotators_the_decision_is_the_plain_one_to_the_last_bit():
     assert torch.equal(mine.probabilities, plain.probabilities)
     assert torch.equal(mine.transition, plain.transition)
     assert mine.noise_rate == plain.noise_rate
-    assert correct(*blobs(60), **QUICK).annotators is None
+    assert correct(*blobs(60), expert=QUICK).annotators is None
 
 
 def test_a_run_folder_gives_them_back(tmp_path, no_pickle):
@@ -204,18 +205,18 @@ def test_checkpoints_and_fingerprint_cover_the_annotators(tmp_path):
                 raise KeyboardInterrupt
 
         how = {"checkpoints": tmp_path / "kept", "checkpoint_every": 0, "callback": end, "n_rounds": 3}
-        return correct(features, annotators=table, **{**QUICK, **how})
+        return correct(features, annotators=table, **as_arguments({**QUICK, **how}))
 
     with pytest.raises(KeyboardInterrupt):
         run(said, stop=True)
     other = np.where(np.isnan(said), said, said)[:, ::-1]
     with pytest.raises(CheckpointError, match="these have changed: annotators"):
         run(other)
-    resumed, whole = run(said), correct(features, annotators=said, **{**QUICK, "n_rounds": 3})
+    resumed, whole = run(said), correct(features, annotators=said, **as_arguments({**QUICK, "n_rounds": 3}))
     assert (resumed.labels == whole.labels).all()
     assert (resumed.confidence == whole.confidence).all()
     np.testing.assert_array_equal(resumed.annotators.confusion, whole.annotators.confusion)
-    named = correct(features, annotators=frame(said), **QUICK)
+    named = correct(features, annotators=frame(said), expert=QUICK)
     assert len({result().fingerprint, named.fingerprint}) == 2
 
 
@@ -299,16 +300,16 @@ def test_pictures_of_a_manifest(tmp_path, monkeypatch):
             writer.writerow([path.relative_to(tmp_path), "ann", *cells])
     how = {"mode": "embed", "backbone": TinyBackbone(), "size": 8, **TINY}
     with pytest.warns(LabelmendWarning, match="1 picture"):
-        found = correct_images(tmp_path / "photos.csv", annotators=list(NAMES), **how)
+        found = correct_images(tmp_path / "photos.csv", annotators=list(NAMES), **as_arguments(how))
     readable = found.status != "unreadable"
     assert (np.asarray(found.labels) == np.array(COLOURS)[true])[readable].mean() > 0.9
     assert found.status[3] == "unreadable"
     assert found.annotators.n_labels.sum() == (~np.isnan(said))[readable].sum()
     assert found.annotators.accuracy.argmin() == 2
     assert found.source.annotators == NAMES
-    again = correct_images(pixels, annotators=said, **how)
+    again = correct_images(pixels, annotators=said, **as_arguments(how))
     assert again.annotators.names.tolist() == ["1", "2", "3"]
     with pytest.raises(ConfigError, match=r"annotators must name columns of .*photos\.csv\. Got ndarray"):
-        correct_images(tmp_path / "photos.csv", annotators=said, **how)
+        correct_images(tmp_path / "photos.csv", annotators=said, **as_arguments(how))
     with pytest.raises(DataError, match="columns can be named for tables only"):
-        correct_images(tmp_path / "photos", annotators="by", **how)
+        correct_images(tmp_path / "photos", annotators="by", **as_arguments(how))

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from labelmend.config import as_arguments
 from labelmend.decision.deciding import Decided
 from labelmend.decision.posterior import posterior
 from labelmend.diagnosis import audit as audits
@@ -153,7 +154,7 @@ def test_an_audit_comes_back_from_json():
 @pytest.fixture(scope="module")
 def audited():
     features, given = hazy()
-    return features, given, labelmend.correct(features, given, audit=0.1, **QUICK)
+    return features, given, labelmend.correct(features, given, audit=0.1, expert=QUICK)
 
 
 def test_no_planted_label_is_in_the_result(audited):
@@ -182,8 +183,8 @@ def test_noise_rate_and_transitions_are_those_of_the_given_labels(audited, monke
         seen.update(plan=plan, found=found, restored=restored)
         return finish_audit(plan, found, restored)
 
-    monkeypatch.setattr("labelmend.api.finish_audit", note)
-    labelmend.correct(features, given, audit=0.1, **QUICK)
+    monkeypatch.setattr("labelmend.runs.solve.finish_audit", note)
+    labelmend.correct(features, given, audit=0.1, expert=QUICK)
     # Every sample gets what was decided with its own given label, the planted ones among them.
     expected = seen["restored"]
     fits = result.reason != "fits no class"  # those are left as they were given
@@ -196,7 +197,7 @@ def test_noise_rate_and_transitions_are_those_of_the_given_labels(audited, monke
 
 def test_the_same_seed_gives_the_same_audit(audited):
     features, given, result = audited
-    again = labelmend.correct(features, given, audit=0.1, **QUICK)
+    again = labelmend.correct(features, given, audit=0.1, expert=QUICK)
     assert again.audit == result.audit
     assert_array_equal(again.confidence, result.confidence)
 
@@ -212,14 +213,16 @@ def test_a_run_with_an_audit_is_saved_and_loaded(audited, tmp_path):
 
 def test_a_run_that_goes_on_plants_the_same_errors(tmp_path):
     features, given = hazy(120)
-    whole = labelmend.correct(features, given, audit=0.1, **QUICK)
+    whole = labelmend.correct(features, given, audit=0.1, expert=QUICK)
 
     def stop(record, state):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        labelmend.correct(features, given, audit=0.1, callback=stop, checkpoints=tmp_path, checkpoint_every=0, **QUICK)
-    resumed = labelmend.correct(features, given, audit=0.1, checkpoints=tmp_path, checkpoint_every=0, **QUICK)
+        labelmend.correct(
+            features, given, audit=0.1, callback=stop, checkpoints=tmp_path, checkpoint_every=0, expert=QUICK
+        )
+    resumed = labelmend.correct(features, given, audit=0.1, checkpoints=tmp_path, checkpoint_every=0, expert=QUICK)
     assert resumed.audit == whole.audit
     assert_array_equal(resumed.confidence, whole.confidence)
 
@@ -235,35 +238,35 @@ def test_errors_that_always_go_the_same_way_are_planted_the_same_way():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"audit": 0.6}, "audit must be a share of the labels, at most 0.5. Got 0.6 instead"),
+        ({"audit": 0.6}, "audit must be at most 0.5. Got 0.6 instead"),
         ({"audit": -0.1}, "audit must be at least 0. Got -0.1 instead"),
-        ({"precision": 1.2}, "precision must be a probability, at most 1. Got 1.2 instead"),
+        ({"precision": 1.2}, "precision must be at most 1. Got 1.2 instead"),
         ({"budget": -1}, "budget must be at least 0. Got -1 instead"),
     ],
 )
 def test_wrong_values_are_refused(parameters, message):
     features, given = blobs(30)
     with pytest.raises(ConfigError, match=message):
-        labelmend.correct(features, given, **parameters, **QUICK)
+        labelmend.correct(features, given, **as_arguments({**QUICK, **parameters}))
 
 
 def test_a_run_whose_confidence_is_calibrated_asks_for_review_below_less(monkeypatch, tmp_path):
     features, given = hazy(spread=6.0)
     settings = {**QUICK, "outlier_share": 0.0, "assume": "overlapping"}
-    plain = labelmend.correct(features, given, **settings)
+    plain = labelmend.correct(features, given, **as_arguments(settings))
     assert (plain.temperature, plain.config.review_below) == (None, 0.85)
     assert (plain.status[plain.confidence < 0.85] == "review").all()
 
     def calibrated(plan, found, restored):
         return restored, dataclasses.replace(finish_audit(plan, found, restored)[1], temperature=1.5, right=1.0)
 
-    monkeypatch.setattr("labelmend.api.finish_audit", calibrated)
+    monkeypatch.setattr("labelmend.runs.solve.finish_audit", calibrated)
     settings["audit"] = 0.05
-    result = labelmend.correct(features, given, **settings)
+    result = labelmend.correct(features, given, **as_arguments(settings))
     assert (result.temperature, result.config.review_below) == (1.5, 0.7)
     assert (result.status[result.confidence < 0.7] == "review").all()
     assert 0 < result.count("review") < plain.count("review")
-    assert labelmend.correct(features, given, **settings, review_below=0.9).config.review_below == 0.9
+    assert labelmend.correct(features, given, **as_arguments(settings), review_below=0.9).config.review_below == 0.9
     result.save(tmp_path / "run")
     loaded = labelmend.load(tmp_path / "run")
     assert (loaded.temperature, loaded.config.review_below) == (1.5, 0.7)

@@ -8,6 +8,7 @@ import pytest
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from blobs import as_options as options_of
 from labelmend.cli.main import main
 from labelmend.cli.terminal import summary_lines
 from labelmend.diagnosis.reasons import ANOTHER, NONE, REASONS
@@ -25,7 +26,7 @@ def result():
     strays = np.tile(centres.mean(axis=0), (6, 1)) + 0.1 * np.random.default_rng(0).normal(size=(6, 4))
     names = np.array(["cat", "dog", "owl"])
     labels = names[np.append(given, [0, 0, 1, 1, 2, 2])]
-    return labelmend.correct(np.append(features, strays, axis=0), labels, **QUICK, outlier_share=0.02)
+    return labelmend.correct(np.append(features, strays, axis=0), labels, expert={**QUICK, "outlier_share": 0.02})
 
 
 def test_the_result_says_how_many_labels_are_wrong_and_why_samples_are_in_doubt(result):
@@ -55,16 +56,16 @@ def test_what_fits_no_class_keeps_its_label_for_review(result):
 def test_without_a_share_nothing_is_held_back():
     features, classes = blobs(60)
     given, _ = plant(classes, 0.2)
-    found = labelmend.correct(features, given, **QUICK)
+    found = labelmend.correct(features, given, expert=QUICK)
     assert found.count_reason(NONE) == 0
-    with pytest.raises(ConfigError, match="outlier_share must be a probability, at most 1"):
-        labelmend.correct(features, given, **QUICK, outlier_share=2.0)
+    with pytest.raises(ConfigError, match="outlier_share must be at most 1"):
+        labelmend.correct(features, given, expert={**QUICK, "outlier_share": 2.0})
 
 
 def test_trusted_samples_are_never_outliers():
     features, classes = blobs(60)
     trusted = np.arange(60) % 2 == 0
-    found = labelmend.correct(features, classes, trusted=trusted, **QUICK, outlier_share=1.0)
+    found = labelmend.correct(features, classes, trusted=trusted, expert={**QUICK, "outlier_share": 1.0})
     assert set(found.reason[trusted]) == {""}
     assert found.profile.labelled == 30
 
@@ -125,7 +126,7 @@ def test_the_command_prints_the_profile_as_json(tmp_path, capsys, monkeypatch):
     given, _ = plant(classes, 0.3)
     np.savez(tmp_path / "data.npz", X=features, y=given)
     monkeypatch.chdir(tmp_path)
-    options = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    options = options_of(QUICK)
     assert main(["correct", "data.npz", "--labels", "y", "--out", "run", "--json", "--quiet", *options]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert set(printed["profile"]) >= {"rate", "classes", "pairs", "kinds", "kind", "clean", "seen"}

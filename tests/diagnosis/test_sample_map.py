@@ -7,11 +7,12 @@ from numpy.testing import assert_array_equal
 
 import labelmend
 from blobs import QUICK, blobs, plant
-from labelmend import api
+from labelmend.config import as_arguments
 from labelmend.diagnosis import projection as sample_map
 from labelmend.diagnosis.projection import _places, choose_samples
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.nets.mlp import MLP
+from labelmend.samples import VectorSamples
 
 
 def choose(labels, status, most):
@@ -41,7 +42,7 @@ def test_places_by_hand():
 
 
 def test_some_samples_are_embedded_like_all():
-    samples = api.VectorSamples(torch.from_numpy(blobs(20)[0]).float())
+    samples = VectorSamples(torch.from_numpy(blobs(20)[0]).float())
     net = MLP(4, 8, 3)
     some = torch.tensor([3, 17])
     torch.testing.assert_close(embed(net, samples, indices=some)[0], embed(net, samples)[0][some])
@@ -49,7 +50,7 @@ def test_some_samples_are_embedded_like_all():
 
 def corrected(**more):
     features, true = blobs(60)
-    return labelmend.correct(features, plant(true, 0.1)[0], **{**QUICK, **more})
+    return labelmend.correct(features, plant(true, 0.1)[0], **as_arguments({**QUICK, **more}))
 
 
 def test_a_run_draws_its_map_and_the_folder_gives_it_back(tmp_path):

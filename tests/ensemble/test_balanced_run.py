@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from labelmend.config import follow, make_config
+from labelmend.config import make_config, resolve
+from labelmend.ensemble import branches, train
 from labelmend.ensemble import run as loop
-from labelmend.ensemble import steps
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.ensemble.state import Problem, start
 from labelmend.samples import VectorSamples
@@ -30,8 +30,8 @@ def passes_of(monkeypatch, balanced):
     problem, seen = make_problem(), []
     sizes = {"n_rounds": 1, "hidden": 8, "graph_k": 5, "batch_size": 16, "n_branches": 2, "warmup_passes": 1}
     sizes["scale_columns"] = False  # else votes change many labels, and passes are counted by the given ones
-    config = follow(make_config("paper", balanced=balanced, fine_tune_passes=1, **sizes), 90, 3)
-    usual, engine = steps.train_pass, LocalEngine()
+    config = resolve(make_config("paper", balanced=balanced, fine_tune_passes=1, **sizes), 90, 3)
+    usual, usual_branches = train.train_pass, branches.train_branches_pass
 
     def train_pass(net, step, samples, indices, *rest):
         seen.append(problem.given_labels[indices])
@@ -39,14 +39,14 @@ def passes_of(monkeypatch, balanced):
 
     def train_branches(nets, step, samples, subsets, *rest):
         seen.append(problem.given_labels[torch.cat(list(subsets))])
-        return LocalEngine.train_branches(engine, nets, step, samples, subsets, *rest)
+        return usual_branches(nets, step, samples, subsets, *rest)
 
-    monkeypatch.setattr(steps, "train_pass", train_pass)
-    monkeypatch.setattr(engine, "train_branches", train_branches)
+    monkeypatch.setattr(train, "train_pass", train_pass)
+    monkeypatch.setattr(branches, "train_branches_pass", train_branches)
     state = start(problem, lambda: MLP(6, 8, 3), config)
-    steps.warm_up(state, problem, config)
-    loop.play_round(state, problem, config, engine, lambda stage: None)
-    steps.fine_tune(state, problem, config)
+    train.warm_up(state, problem, config)
+    loop.play_round(state, problem, config)
+    train.fine_tune(state, problem, config)
     return [torch.bincount(labels[labels >= 0], minlength=3).tolist() for labels in seen], [len(s) for s in seen]
 
 

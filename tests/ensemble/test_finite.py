@@ -9,6 +9,7 @@ from torch import nn
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from labelmend.config import as_arguments
 from labelmend.ensemble.torch_state import has_finite_weights, refuse_diverged
 from labelmend.errors import DataError, TrainingError
 from labelmend.inputs.features import LARGEST
@@ -22,7 +23,9 @@ def test_nets_that_diverge_end_the_run(tmp_path, lr, warmup_passes):
     features, true = blobs(60)
     settings = {**QUICK, "lr": lr, "warmup_passes": warmup_passes}
     with pytest.raises(TrainingError, match=re.escape(f"lr smaller (it is {lr:g}")):
-        labelmend.correct(features, plant(true, 0.1)[0], **settings, checkpoints=tmp_path / "kept", checkpoint_every=0)
+        labelmend.correct(
+            features, plant(true, 0.1)[0], **as_arguments(settings), checkpoints=tmp_path / "kept", checkpoint_every=0
+        )
     kept = [path.name for path in (tmp_path / "kept").glob("round-*")]
     assert kept == ([] if warmup_passes else ["round-000000.safetensors"])  # as the nets were before
 
@@ -31,7 +34,7 @@ def test_nets_that_diverge_end_the_run(tmp_path, lr, warmup_passes):
 def test_features_near_the_largest_numbers_are_corrected_or_refused(scale):
     features, true = blobs(60)
     given = plant(true, 0.1)[0]
-    result = labelmend.correct(scale * features / abs(features).max(), given, **QUICK)
+    result = labelmend.correct(scale * features / abs(features).max(), given, expert=QUICK)
     assert np.isfinite(result.confidence).all()
     assert np.isfinite(result.noise_rate)
 
@@ -41,12 +44,12 @@ def test_features_that_no_difference_fits_are_refused(largest):
     features, true = blobs(60)
     features[7, 1] = largest
     with pytest.raises(DataError, match="at most 1e"):
-        labelmend.correct(features, true, **QUICK)
+        labelmend.correct(features, true, expert=QUICK)
 
 
 def test_a_model_refuses_them_too():
     features, true = blobs(60)
-    model = labelmend.correct(features, true, **QUICK).model
+    model = labelmend.correct(features, true, expert=QUICK).model
     features[0, 0] = -3e38
     with pytest.raises(DataError, match="at most 1e"):
         model.predict(features)

@@ -8,14 +8,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from labelmend.api import final_decision
-from labelmend.config import follow, make_config
+from labelmend.config import make_config, resolve
 from labelmend.decision import ensemble_evidence as ensemble
 from labelmend.decision.deciding import decider
-from labelmend.decision.ensemble_evidence import deployed_evidence, graph_evidence
+from labelmend.decision.ensemble_evidence import deployed_evidence, graph_evidence, posterior_labels
+from labelmend.decision.final import final_decision
 from labelmend.decision.posterior import posterior, weighted_product
+from labelmend.ensemble import branches, suggest, train
 from labelmend.ensemble import run as loop
-from labelmend.ensemble import steps
+from labelmend.ensemble.embed import embed
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.ensemble.nets.preact_resnet import PreActResNet
 from labelmend.ensemble.state import Problem, start
@@ -33,14 +34,15 @@ def make_problem(n=90, n_wrong=12):
 
 
 def make_run(problem, **changes):
-    config = follow(make_config(**{"n_rounds": 3, "hidden": 16, "graph_k": 6, "batch_size": 32, **changes}), 90, 3)
+    config = resolve(make_config(**{"n_rounds": 3, "hidden": 16, "graph_k": 6, "batch_size": 32, **changes}), 90, 3)
     state = start(problem, lambda: MLP(6, 16, 3), config)
-    steps.warm_up(state, problem, config)
+    train.warm_up(state, problem, config)
     return state, config
 
 
 def play(state, problem, config):
-    return loop.play_round(state, problem, config, LocalEngine(), lambda stage: None)
+    relabel = posterior_labels(config.net_power) if config.round_labels == "posterior" else None
+    return loop.play_round(state, problem, config, relabel=relabel)
 
 
 def test_all_nets_start_from_the_warmed_up_net():
@@ -98,10 +100,12 @@ def test_before_the_first_vote_one_source_gives_the_same_votes_as_two():
     state.split = loop.split_into_packages(
         torch.nn.functional.normalize(problem.samples.rows), problem.given_labels, 3, 5, 4, state.generator
     )
-    graphs = [steps.build_graph(net, problem.samples, None, config.graph_k, config.gamma) for net in state.branch_nets]
-    one, _ = steps.propagate_all(graphs, [problem.given_labels], state, problem, config)
-    two, _ = steps.propagate_all(graphs, [problem.given_labels] * 2, state, problem, config)
-    vote_one, vote_two = (steps.count_votes(s, state, problem, config) for s in (one, two))
+    graphs = [
+        branches.build_graph(net, problem.samples, None, config.graph_k, config.gamma) for net in state.branch_nets
+    ]
+    one, _ = suggest.propagate_all(graphs, [problem.given_labels], config.alpha, state, problem, config)
+    two, _ = suggest.propagate_all(graphs, [problem.given_labels] * 2, config.alpha, state, problem, config)
+    vote_one, vote_two = (suggest.count_votes(s, state, problem, config) for s in (one, two))
     assert torch.equal(vote_one.labels, vote_two.labels)
     assert_close(vote_one.certainty, vote_two.certainty)
     assert_close(vote_one.share.to_dense(), vote_two.share.to_dense())
@@ -122,7 +126,7 @@ def test_the_learning_rate_drops_at_the_milestones():
     state, config = make_run(problem, n_rounds=4, lr_milestones=(0.5, 0.75))
     seen = []
     for state.round_index in range(4):
-        steps.set_learning_rate(state, config)
+        train.set_learning_rate(state, config)
         seen.append(state.noisy_optimizer.param_groups[0]["lr"])
     assert seen == pytest.approx([0.05, 0.05, 0.005, 0.0005])
 
@@ -132,32 +136,31 @@ def test_the_learning_rate_falls_like_a_cosine():
     state, config = make_run(problem, n_rounds=4, lr_schedule="cosine", lr=0.08, lr_milestones=(0.5,))
     seen = []
     for state.round_index in range(4):
-        steps.set_learning_rate(state, config)
+        train.set_learning_rate(state, config)
         seen.append([o.param_groups[0]["lr"] for o in (state.noisy_optimizer, state.corrected_optimizer)])
     root = math.sqrt(0.5)
     assert [both[0] for both in seen] == pytest.approx([0.08, 0.04 * (1 + root), 0.04, 0.04 * (1 - root)])
     assert all(first == second for first, second in seen)
 
 
-class Watching(LocalEngine):
-    """Writes down which nets were trained as branches."""
-
-    def train_branches(self, nets, *arguments):
-        self.trained = nets
-        return super().train_branches(nets, *arguments)
+@pytest.fixture
+def trained(monkeypatch):
+    """The nets of every pass of the branches."""
+    seen, usual = [], branches.train_branches_pass
+    monkeypatch.setattr(branches, "train_branches_pass", lambda nets, *rest: seen.append(nets) or usual(nets, *rest))
+    return seen
 
 
 @pytest.mark.parametrize("emptied", [[1], [0, 4]])
-def test_a_branch_none_of_whose_labels_was_kept_is_left_out_and_the_others_learn(emptied):
+def test_a_branch_none_of_whose_labels_was_kept_is_left_out_and_the_others_learn(emptied, trained):
     problem, _ = make_problem()
     state, config = make_run(problem)
     play(state, problem, config)
     changed = torch.isin(state.split.branch_of, torch.tensor(emptied))
     state.corrected_labels = torch.where(changed, (problem.given_labels + 1) % 3, state.corrected_labels)
-    engine = Watching()
-    assert steps.train_branches(state, problem, config, engine) > 0
+    assert branches.train_branches(state, problem, config) > 0
     expected = [net for m, net in enumerate(state.branch_nets) if m not in emptied]
-    assert all(one is other for one, other in zip(engine.trained, expected, strict=True))
+    assert all(one is other for one, other in zip(trained[-1], expected, strict=True))
 
 
 @pytest.mark.parametrize("together", [20, 90])
@@ -170,26 +173,26 @@ def test_branches_have_a_batch_of_their_own(together):
     assert branches.n_steps == -(-max(sizes) // (together // config.n_branches))
 
 
-def test_if_no_label_was_kept_no_branch_learns():
+def test_if_no_label_was_kept_no_branch_learns(trained):
     problem, _ = make_problem()
     state, config = make_run(problem)
     play(state, problem, config)
     state.corrected_labels = (problem.given_labels + 1) % 3
-    engine = Watching()
-    assert steps.train_branches(state, problem, config, engine) == 0.0
-    assert not hasattr(engine, "trained")
+    trained.clear()
+    assert branches.train_branches(state, problem, config) == 0.0
+    assert not trained
 
 
 def test_branches_that_persist_begin_between_the_corrected_net_and_what_they_were(monkeypatch):
     problem, _ = make_problem()
     state, config = make_run(problem, persistent_branches=True)
-    began, interpolate = [], steps.interpolate
+    began, interpolate = [], branches.interpolate
 
     def watched(target, first, second, share):
         began.append((target, second, first is state.deployed_net))
         interpolate(target, first, second, share)
 
-    monkeypatch.setattr(steps, "interpolate", watched)
+    monkeypatch.setattr(branches, "interpolate", watched)
     play(state, problem, config)
     assert all(second is state.corrected_net for _, second, _ in began), "what they were is nothing yet"
     began.clear()
@@ -231,14 +234,14 @@ def test_soft_labels_lie_between_the_vote_and_the_branches(monkeypatch):
     problem, _ = make_problem()
     problem.trusted[:1] = True
     state, config = make_run(problem, soft_labels=True, soft_temperature=0.5)
-    made, soft_labels = [], steps.soft_labels
+    made, soft_labels = [], train.soft_labels
 
     def watched(*arguments):
-        answers = [steps.embed(net, problem.samples)[1].softmax(dim=1) for net in state.branch_nets]
+        answers = [embed(net, problem.samples)[1].softmax(dim=1) for net in state.branch_nets]
         made.append((soft_labels(*arguments), torch.stack(answers).mean(dim=0)))
         return made[-1][0]
 
-    monkeypatch.setattr(steps, "soft_labels", watched)
+    monkeypatch.setattr(train, "soft_labels", watched)
     play(state, problem, config)
     ((found, answers),) = made
     voted, w = torch.nn.functional.one_hot(state.vote.labels, 3), state.omega.unsqueeze(1)
@@ -259,7 +262,7 @@ def test_half_of_a_semi_supervised_step_was_kept_and_half_changed(monkeypatch, n
     step = state.steppers["corrected"]
     monkeypatch.setattr(step, "loss", lambda indices, *views: batches.append((indices, views)) or one_step(state))
     state.targets.set(labels, state.omega)
-    mean = steps.train_semi_supervised(state, problem, config, labels, state.omega)
+    mean = train.train_semi_supervised(state, problem, config, labels, state.omega)
     assert len(batches) == (max(1, n_kept // 16) if n_kept else 0)
     for indices, views in batches:
         assert len(views) == 2
@@ -293,7 +296,7 @@ def test_rounds_between_corrections_only_train_the_deployed_net():
     records, stages = [], []
     for _ in range(4):
         before = copy.deepcopy((state.noisy_net.state_dict(), state.corrected_net.state_dict()))
-        records.append(loop.play_round(state, problem, config, LocalEngine(), stages.append))
+        records.append(loop.play_round(state, problem, config, stages.append))
         moved = [
             any(not torch.equal(old[name], value) for name, value in net.state_dict().items())
             for old, net in zip(before, (state.noisy_net, state.corrected_net), strict=True)
@@ -346,7 +349,7 @@ def test_consistency_asks_for_the_average_on_strongly_changed_samples(monkeypatc
     state, config = make_run(problem, average_decay=0.9, consistency=2.0, consistency_threshold=0.6)
     torch.nn.init.zeros_(state.average.net.head.weight)
     torch.nn.init.zeros_(state.average.net.head.bias)
-    calls, consistency = [], steps.losses.consistency
+    calls, consistency = [], train.losses.consistency
 
     def watched(logits, teacher, threshold):
         assert logits.requires_grad
@@ -355,7 +358,7 @@ def test_consistency_asks_for_the_average_on_strongly_changed_samples(monkeypatc
         calls.append(threshold)
         return consistency(logits, teacher, threshold)
 
-    monkeypatch.setattr(steps.losses, "consistency", watched)
+    monkeypatch.setattr(train.losses, "consistency", watched)
     play(state, problem, config)
     assert calls == [0.6] * 3
 
@@ -378,7 +381,7 @@ def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior(power):
     assert float((state.corrected_labels[2:] == truth[2:]).double().mean()) >= 0.94
     # What the posterior says of this state is what would be learned next.
     state.round_index = 1
-    labels, omega = steps.labels_to_learn(state, problem, config)
+    labels, omega = posterior_labels(power)(state, problem)
     graphs, net = graph_evidence(state, problem), deployed_evidence(state, problem)
     together = weighted_product([graphs, net], [1.0, power])
     expected = posterior(together, problem.given_labels, problem.trusted).probabilities
@@ -390,14 +393,14 @@ def test_from_half_of_the_rounds_on_labels_may_come_from_the_posterior(power):
 def test_earlier_evidence_counts_by_its_share(monkeypatch, kept):
     problem, _ = make_problem()
     state, config = make_run(problem, evidence_kept=kept)
-    said, suggest = [], steps.suggest
+    said, usual = [], loop.suggest
 
     def watched(*arguments):
-        found = suggest(*arguments)
+        found = usual(*arguments)
         said.append(found[0].held_out.clone())
         return found
 
-    monkeypatch.setattr(steps, "suggest", watched)
+    monkeypatch.setattr(loop, "suggest", watched)
     for _ in range(3):
         play(state, problem, config)
     assert_close(state.held_out, (said[0] * kept + said[1]) * kept + said[2])
@@ -408,14 +411,14 @@ def test_every_other_round_has_fine_packages_and_graphs(monkeypatch):
     by_turns = {"packages_per_branch": 2, "fine_packages": 3, "graph_k": 9, "fine_graph_k": 4}
     state, config = make_run(problem, **by_turns, alpha=0.6, fine_alpha=0.8)
     asked, split = [], loop.split_into_packages
-    neighbours, find, reaches, propagate = [], steps.find_neighbors, [], steps.propagate
-    monkeypatch.setattr(steps, "find_neighbors", lambda rows, cells, k: neighbours.append(k) or find(rows, cells, k))
+    neighbours, find, reaches, propagate = [], branches.exact_neighbors, [], suggest.propagate
+    monkeypatch.setattr(branches, "exact_neighbors", lambda rows, k: neighbours.append(k) or find(rows, k))
 
     def reaching(graph, starts, n_classes, alpha, *rest):
         reaches.append(alpha)
         return propagate(graph, starts, n_classes, alpha, *rest)
 
-    monkeypatch.setattr(steps, "propagate", reaching)
+    monkeypatch.setattr(suggest, "propagate", reaching)
 
     def watched(rows, labels, n_classes, n_branches, n_packages, generator):
         asked.append(n_packages)
@@ -431,10 +434,10 @@ def test_every_other_round_has_fine_packages_and_graphs(monkeypatch):
 
 @pytest.mark.parametrize(("every", "fine"), [(1, [1, 0, 1, 0, 1, 0]), (2, [1, 1, 0, 0, 1, 1]), (3, [1, 1, 1, 0, 0, 0])])
 def test_turns_are_those_of_the_rounds_that_correct(every, fine):
-    state, config = make_run(make_problem()[0], correct_every=every)
+    state, config = make_run(make_problem()[0], correct_every=every, fine_packages=7)
     found = []
     for state.round_index in range(6):
-        found.append(steps.is_fine(state, config))
+        found.append(config.turn(state.round_index).packages == config.fine_packages)
     assert found == fine
 
 
@@ -457,7 +460,7 @@ def make_pictures(n=120, n_wrong=12):
 
 def run_on_pictures(problem, **changes):
     settings = {"n_rounds": 3, "n_branches": 2, "packages_per_branch": 2, "warmup_passes": 3, "batch_size": 32}
-    config = follow(make_config("plus", "pictures", **{**settings, **changes}), 120, 3, "pictures")
+    config = resolve(make_config("default", "pictures", **{**settings, **changes}), 120, 3, "pictures")
     records = []
 
     def net():
@@ -467,12 +470,11 @@ def run_on_pictures(problem, **changes):
         problem,
         net,
         config,
-        LocalEngine(),
         lambda record, state: records.append(dataclasses.replace(record, seconds={})),
-        lambda stage: None,
+        relabel=posterior_labels(config.net_power) if config.round_labels == "posterior" else None,
     )
     found = decider(state, problem, None, net, config)(problem)
-    return state, final_decision(found, state, problem, config), records
+    return state, final_decision(found, problem, config), records
 
 
 def test_a_whole_run_on_pictures_mends_labels_and_is_the_same_bit_for_bit():

@@ -6,6 +6,7 @@ import pytest
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from labelmend.config import as_arguments
 from labelmend.ensemble import run as loop
 from labelmend.ensemble.records import CorrectionRecord, RoundRecord
 from labelmend.ensemble.time_limit import TimeLimit, read_limit, read_seconds
@@ -109,13 +110,13 @@ def test_a_run_ends_in_good_order_and_says_so(monkeypatch):
     given = plant(true, 0.1)[0]
     settings = {**QUICK, "n_rounds": 8, "correct_every": 3, "lr_schedule": "cosine"}
     with pytest.warns(LabelmendWarning, match="stopped by the time limit after 5 of 8 rounds"):
-        result = labelmend.correct(features, given, time_limit=TimeLimit(55, clock), **settings)
+        result = labelmend.correct(features, given, time_limit=TimeLimit(55, clock), **as_arguments(settings))
     assert [record.round_index for record in result.history] == [1, 2, 3, 4, 5]
     assert result.warnings == ["stopped by the time limit after 5 of 8 rounds"]
     assert (result.labels == true).mean() > 0.95
     assert clock.now == 1050
     with pytest.warns(LabelmendWarning, match="after 1 of 8 rounds"):
-        shortest = labelmend.correct(features, given, time_limit=1e-9, **settings)
+        shortest = labelmend.correct(features, given, time_limit=1e-9, **as_arguments(settings))
     assert shortest.history[0].correction is not None
 
 
@@ -123,10 +124,10 @@ def test_what_was_stopped_by_the_limit_can_go_on_without(tmp_path):
     features, true = blobs(60)
     given = plant(true, 0.1)[0]
     with pytest.warns(LabelmendWarning, match="after 1 of 2 rounds"):
-        labelmend.correct(features, given, time_limit=1e-9, checkpoints=tmp_path, checkpoint_every=0, **QUICK)
-    result = labelmend.correct(features, given, checkpoints=tmp_path, **QUICK)
+        labelmend.correct(features, given, time_limit=1e-9, checkpoints=tmp_path, checkpoint_every=0, expert=QUICK)
+    result = labelmend.correct(features, given, checkpoints=tmp_path, expert=QUICK)
     assert len(result.history) == 2
-    np.testing.assert_array_equal(result.confidence, labelmend.correct(features, given, **QUICK).confidence)
+    np.testing.assert_array_equal(result.confidence, labelmend.correct(features, given, expert=QUICK).confidence)
 
 
 def test_a_wrong_limit_is_told_before_the_data_are_read():

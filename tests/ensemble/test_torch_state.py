@@ -19,7 +19,7 @@ FAST = {**QUICK, "n_rounds": 1, "warmup_passes": 1}
 
 
 def corrected(seed=0):
-    return labelmend.correct(FEATURES, GIVEN, **FAST, seed=seed)
+    return labelmend.correct(FEATURES, GIVEN, expert=FAST, seed=seed)
 
 
 @contextmanager
@@ -98,5 +98,5 @@ def test_a_warning_points_to_the_call():
     labels = np.append(GIVEN, (GIVEN[0] + 1) % 3)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", LabelmendWarning)
-        labelmend.correct(features, labels, **FAST)
+        labelmend.correct(features, labels, expert=FAST)
     assert {warning.filename for warning in told if warning.category is LabelmendWarning} == {__file__}

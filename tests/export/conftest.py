@@ -13,7 +13,7 @@ from labelmend.storage.source import picture_source, table_source
 
 @pytest.fixture(scope="session")
 def template():
-    return labelmend.correct(*blobs(8, 2), **QUICK)
+    return labelmend.correct(*blobs(8, 2), expert=QUICK)
 
 
 @pytest.fixture

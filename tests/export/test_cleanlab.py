@@ -18,7 +18,7 @@ def test_columns_and_types_are_those_of_datalab():
     features, true = blobs(90, spread=0.8)
     given, wrong = plant(true, 0.1)
     names = np.array(["ant", "bee", "cat"])[given]
-    ours = pd.read_csv(labelmend.correct(features, names, **QUICK).export("cleanlab", "out.csv"), index_col="id")
+    ours = pd.read_csv(labelmend.correct(features, names, expert=QUICK).export("cleanlab", "out.csv"), index_col="id")
     lab = Datalab(data={"y": names}, label_name="y", verbosity=0)
     lab.find_issues(pred_probs=np.eye(3)[true] * 0.94 + 0.02, issue_types={"label": {}})
     theirs = lab.get_issues("label")

@@ -83,7 +83,7 @@ def test_links_are_followed(tmp_path):
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
     features, true = blobs(60)
-    return labelmend.correct(features, true, **QUICK).save(folder)
+    return labelmend.correct(features, true, expert=QUICK).save(folder)
 
 
 NAMES = [

@@ -111,7 +111,7 @@ def test_json_that_is_nested_too_deeply_is_a_value_error():
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     features, true = blobs(60)
-    return labelmend.correct(features, true, **QUICK).save(tmp_path_factory.mktemp("runs") / "run")
+    return labelmend.correct(features, true, expert=QUICK).save(tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import torch
 import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend.cli.correct import missing_value
+from labelmend.config import as_arguments
 from labelmend.errors import DataError, LabelmendWarning
 from labelmend.inputs.annotations import read_table
 from labelmend.inputs.features import read_features
@@ -56,7 +57,7 @@ def test_a_run_on_large_whole_numbers_keeps_them_to_the_last_digit(tmp_path):
     features, true = blobs(60)
     names = [BIG - 1, BIG, BIG + 1]
     given = [names[code] for code in plant(true, 0.1)[0]]
-    result = labelmend.correct(features, given, ids=[BIG + i for i in range(59)] + [5], **QUICK)
+    result = labelmend.correct(features, given, ids=[BIG + i for i in range(59)] + [5], expert=QUICK)
     kept = result.status == "kept"
     assert kept.any()
     assert [label for label, is_kept in zip(result.labels, kept, strict=True) if is_kept] == [
@@ -132,7 +133,7 @@ def test_holes_in_what_must_be_whole_are_refused(name):
     features, true = blobs(30)
     given = np.ma.array(np.arange(30), mask=np.arange(30) == 4)
     with pytest.raises(DataError, match=f"{name} must have a value for every sample"):
-        labelmend.correct(features, true, **{name: given}, **QUICK)
+        labelmend.correct(features, true, **as_arguments({**QUICK, **{name: given}}))
 
 
 # Equal values of several types
@@ -152,7 +153,7 @@ def test_the_note_reaches_the_result():
     features, true = blobs(40)
     given = [True if code == 1 and row % 2 else int(code) for row, code in enumerate(true)]
     with pytest.warns(LabelmendWarning, match="True, 1"):
-        result = labelmend.correct(features, given, **QUICK)
+        result = labelmend.correct(features, given, expert=QUICK)
     assert any("several types" in note for note in result.warnings)
 
 

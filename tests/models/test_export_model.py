@@ -9,6 +9,7 @@ import torch
 import labelmend
 from blobs import QUICK, blobs
 from coloured import COLOURS, TINY, TinyBackbone, coloured
+from labelmend.config import as_arguments
 from labelmend.errors import LabelmendError, MissingExtraError, RunFolderError
 from labelmend.evidence.preparation import fit_preparation, seen_columns
 from labelmend.inputs.features import fit_scaler, read_features
@@ -24,7 +25,7 @@ def picture_model(tmp_path, **named):
     pixels, true = coloured(n=30)
     settings = {**TINY, "n_rounds": 1}
     return labelmend.correct_images(
-        pixels, np.array(COLOURS)[true], cache=tmp_path / "cache", **named, **settings
+        pixels, np.array(COLOURS)[true], cache=tmp_path / "cache", **as_arguments({**named, **settings})
     ).model
 
 
@@ -62,7 +63,7 @@ def test_pictures_go_in_as_pixels_and_come_out_as_probabilities(tmp_path, named,
 
 def test_vectors_go_in_unscaled(tmp_path):
     X, y = blobs(spread=2.0)
-    model = labelmend.correct(1000 * X + 5, y, **QUICK).model
+    model = labelmend.correct(1000 * X + 5, y, expert=QUICK).model
     path = export_model(model, tmp_path / "model.onnx")
     rows = (1000 * X + 5).astype(np.float32)
     found, only = answers(path, rows)
@@ -73,7 +74,7 @@ def test_vectors_go_in_unscaled(tmp_path):
 
 def test_the_projection_of_wide_rows_is_inside(tmp_path):
     X, y = blobs(n=60, n_columns=300)
-    model = labelmend.correct(scipy.sparse.csr_array(X), y, **QUICK).model
+    model = labelmend.correct(scipy.sparse.csr_array(X), y, expert=QUICK).model
     found, _ = answers(export_model(model, tmp_path / "model.onnx"), X.astype(np.float32))
     np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-4)
 
@@ -81,7 +82,7 @@ def test_the_projection_of_wide_rows_is_inside(tmp_path):
 @pytest.fixture(scope="module")
 def vector_model():
     X, y = blobs()
-    return labelmend.correct(X, y, **QUICK).model
+    return labelmend.correct(X, y, expert=QUICK).model
 
 
 def test_an_existing_file_is_replaced_only_by_force(vector_model, tmp_path):

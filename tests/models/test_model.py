@@ -18,13 +18,13 @@ from labelmend.models.vectors import fit_vector_model, load_model
 @pytest.fixture(scope="module")
 def model():
     X, y = blobs(spread=2.0)
-    return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], **QUICK).model
+    return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], expert=QUICK).model
 
 
 @pytest.fixture(scope="module")
 def net_of_run():
     X, y = blobs(spread=2.0)
-    return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], preset="paper", **QUICK).model
+    return labelmend.correct(X, np.array(["cat", "dog", "owl"])[y], preset="paper", expert=QUICK).model
 
 
 class Tied(nn.Module):
@@ -77,7 +77,7 @@ def test_saving_and_loading_gives_the_same_probabilities_without_pickle(model, t
 def test_the_projection_of_wide_sparse_rows_is_saved_too(tmp_path, no_pickle):
     X, y = blobs(n=60, n_columns=300)
     X = scipy.sparse.csr_array(X)
-    model = labelmend.correct(X, y, **QUICK).model
+    model = labelmend.correct(X, y, expert=QUICK).model
     model.save(tmp_path)
     again = load_model(tmp_path, model.classes, None)
     assert again.head.n_columns == 300
@@ -86,7 +86,7 @@ def test_the_projection_of_wide_sparse_rows_is_saved_too(tmp_path, no_pickle):
 
 def test_a_net_of_the_users_is_saved_and_needs_its_factory_to_load(tmp_path, no_pickle):
     X, y = blobs()
-    model = labelmend.correct(X, y, net=Tied, **QUICK).model
+    model = labelmend.correct(X, y, net=Tied, expert=QUICK).model
     model.save(tmp_path)
     with pytest.raises(
         RunFolderError, match=r"is a test_model\.Tied, which this library cannot build\. Pass the factory"
@@ -110,7 +110,7 @@ class MLP(nn.Module):
 
 def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
     X, y = blobs()
-    model = labelmend.correct(X, y, net=MLP, **QUICK).model
+    model = labelmend.correct(X, y, net=MLP, expert=QUICK).model
     model.save(tmp_path)
     with pytest.raises(RunFolderError, match=r"is a test_model\.MLP, which this library cannot build"):
         load_model(tmp_path, model.classes, None)

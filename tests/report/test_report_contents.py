@@ -114,7 +114,7 @@ def test_the_noise_of_the_classes_adds_up_to_that_of_the_run():
     from blobs import QUICK, blobs, plant
 
     features, true = blobs(300, 4)
-    result = labelmend.correct(features, plant(true, 0.2)[0], **QUICK)
+    result = labelmend.correct(features, plant(true, 0.2)[0], expert=QUICK)
     found = class_noise(result, tuple(map(str, range(4))))
     wrong = sum((noise.wrong or 0) * noise.labels for noise in found)
     assert wrong / len(result) == pytest.approx(result.noise_rate, abs=0.02)

@@ -7,11 +7,12 @@ import result_by_hand as by_hand
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from blobs import as_options as options_of
 from labelmend.cli.main import main
 from labelmend.errors import RunFolderError
 from labelmend.report import write
 
-QUICK_OPTIONS = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+QUICK_OPTIONS = options_of(QUICK)
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_pictures_of_a_list_of_files_are_in_the_report(tmp_path):
         Image.new("RGB", (20, 20), (i, 100, 0)).save(paths[-1])
     from labelmend.result import Source
 
-    result = labelmend.correct(features, plant(true, 0.2)[0], ids=[str(p) for p in paths], **QUICK)
+    result = labelmend.correct(features, plant(true, 0.2)[0], ids=[str(p) for p in paths], expert=QUICK)
     result = dataclasses.replace(result, source=Source("pictures", files=tuple(map(str, paths))))
     text = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.count('<img src="data:image/png;base64,') > result.count("corrected")

@@ -20,7 +20,7 @@ N = 36
 @functools.cache
 def corrected():
     features, classes = blobs(N)
-    return labelmend.correct(features, np.array(CLASSES)[classes], **QUICK)
+    return labelmend.correct(features, np.array(CLASSES)[classes], expert=QUICK)
 
 
 def write_photos(folder, n=N, side=80):

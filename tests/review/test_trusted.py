@@ -11,7 +11,18 @@ from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisi
 from labelmend.review.trusted import merge_decided, read_decided
 from labelmend.storage.run_folder import read_run
 
-QUICK = ["--n-rounds", "2", "--n-branches", "2", "--packages-per-branch", "2", "--hidden", "16", "--graph-k", "5"]
+QUICK = [
+    "--expert",
+    "n_rounds=2",
+    "--expert",
+    "n_branches=2",
+    "--expert",
+    "packages_per_branch=2",
+    "--expert",
+    "hidden=16",
+    "--expert",
+    "graph_k=5",
+]
 NAMES = np.array(["ant", "bee", "cow"])
 
 
@@ -69,10 +80,9 @@ def test_pictures_are_matched_by_their_paths(tmp_path, capsys):
 
     pixels, classes = coloured(30)
     write_folders(tmp_path / "photos", pixels, np.array(["red", "green", "blue"])[classes])
-    result = labelmend.correct_images(
-        tmp_path / "photos", mode="embed", backbone=TinyBackbone(), cache=tmp_path / "cache",
-        n_rounds=1, n_branches=2, packages_per_branch=2, hidden=8, graph_k=4,
-    )  # fmt: skip
+    how = {"mode": "embed", "backbone": TinyBackbone(), "cache": tmp_path / "cache"}
+    small = {"n_rounds": 1, "n_branches": 2, "packages_per_branch": 2, "hidden": 8, "graph_k": 4}
+    result = labelmend.correct_images(tmp_path / "photos", **how, expert=small)
     run = result.save(tmp_path / "run")
     log = Decisions(run / FILE, Subject.of(read_run(run)))
     log.decide([Choice(0, LABEL, 2)], "tab", "r")

@@ -19,6 +19,7 @@ from torch.testing import assert_close
 import labelmend
 from blobs import QUICK, blobs, plant
 from coloured import TINY, coloured
+from labelmend.config import as_arguments
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.errors import CheckpointError, ConfigError, LabelmendWarning
 from labelmend.files.writing import locked
@@ -42,13 +43,13 @@ class Dropout(MLP):
 
 def on_vectors(**more):
     features, true = blobs(75)
-    return labelmend.correct(features, plant(true, 0.12)[0], **{**QUICK, "n_rounds": ROUNDS, **more})
+    return labelmend.correct(features, plant(true, 0.12)[0], **as_arguments({**QUICK, "n_rounds": ROUNDS, **more}))
 
 
 def on_pictures(**more):
     pixels, true = coloured(45)
     settings = {**TINY, "n_rounds": ROUNDS, "correct_every": 2, "warmup_passes": 1}
-    return labelmend.correct_images(pixels, plant(true, 0.1)[0], mode="train", **{**settings, **more})
+    return labelmend.correct_images(pixels, plant(true, 0.1)[0], mode="train", **as_arguments({**settings, **more}))
 
 
 RUNS = {
@@ -167,7 +168,13 @@ def test_embedded_pictures_go_on_too(folder, tmp_path):
 
     pixels, true = coloured(45)
     run = functools.partial(
-        labelmend.correct_images, pixels, true, mode="embed", backbone=TinyBackbone(), cache=tmp_path / "cache", **TINY
+        labelmend.correct_images,
+        pixels,
+        true,
+        mode="embed",
+        backbone=TinyBackbone(),
+        cache=tmp_path / "cache",
+        expert=TINY,
     )
     expected = run(size=8)
     interrupt(run, folder, at=2, size=8)
@@ -391,7 +398,7 @@ def altered(**changes):
         features[5, 2] += 1e-6
     if changes.pop("trusted", False):
         changes["trusted"] = np.arange(75) == 3
-    return labelmend.correct(features, given, **{**QUICK, "n_rounds": ROUNDS, **changes})
+    return labelmend.correct(features, given, **as_arguments({**QUICK, "n_rounds": ROUNDS, **changes}))
 
 
 @pytest.mark.parametrize(

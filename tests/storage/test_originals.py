@@ -11,9 +11,11 @@ from PIL import Image
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from blobs import as_options as options_of
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
+from labelmend.api import correct_images
 from labelmend.cli.main import main
-from labelmend.images import correct_images
+from labelmend.config import as_arguments
 from labelmend.report.html import media_type
 from labelmend.result import Source
 from labelmend.storage.originals import open_originals, thumbnail
@@ -23,7 +25,7 @@ NAMES = np.array(["ant", "bee", "cat"])
 
 
 def as_options(parameters):
-    return [word for name, value in parameters.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    return options_of(parameters)
 
 
 FAST = as_options({**QUICK, "n_rounds": 1, "hidden": 8, "warmup_passes": 1})
@@ -178,7 +180,7 @@ def test_data_that_moved_are_found_beside_the_run_or_where_one_says():
 
 def test_arrays_are_not_kept():
     features, labels = some_rows()
-    result = labelmend.correct(features, labels, **QUICK)
+    result = labelmend.correct(features, labels, expert=QUICK)
     assert result.source == Source("arrays")
     result.save("run")
     found = opened(labelmend.load("run"))
@@ -272,13 +274,13 @@ def test_pictures_listed_in_rows(photos, ending):
 def test_pictures_given_in_python(photos):
     how = {"mode": "embed", "backbone": TinyBackbone(), "size": 8, **TINY, "n_rounds": 1}
     paths, labels = [f"photos/{name}" for name in photos], [name.split("/")[0] for name in photos]
-    result = correct_images(paths, labels, ids=list(range(60)), **how)
+    result = correct_images(paths, labels, ids=list(range(60)), **as_arguments(how))
     assert all(same(opened(result).picture(i), pixels) for i, pixels in enumerate(photos.values()))
     os.rename("photos", "moved")
     assert "say where they are" in opened(result).reason
     assert same(opened(result, data=Path("moved")).picture(59), list(photos.values())[59])
-    assert correct_images("moved", **how).source.path == os.path.abspath("moved")
-    assert correct_images(np.stack(list(photos.values())), labels, **how).source == Source("arrays")
+    assert correct_images("moved", **as_arguments(how)).source.path == os.path.abspath("moved")
+    assert correct_images(np.stack(list(photos.values())), labels, **as_arguments(how)).source == Source("arrays")
 
 
 def test_the_demo_can_show_its_pictures():
@@ -307,7 +309,7 @@ def test_a_picture_is_upright_and_on_white():
     source = Source("pictures", os.path.abspath("p"))
     names = [*(f"{k}/{i}.jpg" for k in "ab" for i in range(6)), "b/clear.png"]
     features, true = blobs(13, 2)
-    result = dataclasses.replace(labelmend.correct(features, true, ids=names, **QUICK), source=source)
+    result = dataclasses.replace(labelmend.correct(features, true, ids=names, expert=QUICK), source=source)
     found = opened(result)
     assert found.picture(0).size == (20, 40)
     assert found.picture(0).getpixel((10, 2)) == (255, 255, 255)
@@ -390,7 +392,7 @@ def test_a_picture_outside_of_the_data_is_not_opened_without_data(photos, way):
 def test_files_that_a_run_folder_lists_are_not_opened_without_data(photos):
     paths = [Path("photos", name) for name in photos]
     given = [name.split("/")[0] for name in photos]
-    result = correct_images(paths, given, mode="train", **{**TINY, "n_rounds": 1})
+    result = correct_images(paths, given, mode="train", **as_arguments({**TINY, "n_rounds": 1}))
     assert opened(result).picture(0) is not None
     result.save("run")
     found = opened(labelmend.load("run"))

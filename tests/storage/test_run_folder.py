@@ -21,7 +21,7 @@ from torch import nn
 import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend.cli.main import main
-from labelmend.config import make_config
+from labelmend.config import make_config, resolve
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.ensemble.records import CorrectionRecord
 from labelmend.errors import LabelmendWarning, RunFolderError
@@ -41,7 +41,7 @@ def labelled_blobs(n=60, n_classes=3):
 
 @functools.cache
 def tiny_result():
-    return labelmend.correct(*labelled_blobs(), **QUICK)
+    return labelmend.correct(*labelled_blobs(), expert=QUICK)
 
 
 def with_classes(result, classes):
@@ -135,7 +135,7 @@ def test_a_loaded_result_is_the_saved_one(saved):
 
 def test_a_round_with_a_correction_and_one_without_come_back(tmp_path):
     features, given = labelled_blobs()
-    before = labelmend.correct(features, given, **QUICK, correct_every=2)
+    before = labelmend.correct(features, given, expert={**QUICK, "correct_every": 2})
     after = labelmend.load(before.save(tmp_path / "run"))
     assert [type(record.correction) for record in after.history] == [CorrectionRecord, type(None)]
     assert after.history == before.history
@@ -172,7 +172,7 @@ def test_numbers_and_text_come_back_with_their_type(tmp_path, classes):
 
 def test_booleans_come_back_as_booleans(tmp_path):
     features, given = labelled_blobs(n_classes=2)
-    labels = labelmend.load(labelmend.correct(features, given == 1, **QUICK).save(tmp_path / "run")).labels
+    labels = labelmend.load(labelmend.correct(features, given == 1, expert=QUICK).save(tmp_path / "run")).labels
     assert labels.dtype == bool
 
 
@@ -186,7 +186,7 @@ def test_awkward_text_survives_in_labels_and_ids(tmp_path):
     features, given = labelled_blobs(n=80, n_classes=8)
     labels = np.array(AWKWARD)[given]
     ids = [f"{text}{number}" for number, text in enumerate(labels)]
-    before = labelmend.correct(features, labels, ids=ids, **QUICK)
+    before = labelmend.correct(features, labels, ids=ids, expert=QUICK)
     after = labelmend.load(before.save(tmp_path / "run"))
     np.testing.assert_array_equal(after.classes, before.classes)
     np.testing.assert_array_equal(after.labels, before.labels)
@@ -202,7 +202,7 @@ def test_ids_come_back_as_text(tmp_path):
 
 def test_a_missing_given_label_is_empty_in_the_table_and_missing_when_loaded(tmp_path):
     features, given = labelled_blobs()
-    folder = labelmend.correct(features, given, missing=2, **QUICK).save(tmp_path / "run")
+    folder = labelmend.correct(features, given, missing=2, expert=QUICK).save(tmp_path / "run")
     missing = given == 2
     assert [row["given"] == "" for row in read_csv(folder)] == missing.tolist()
     after = labelmend.load(folder)
@@ -247,7 +247,7 @@ class Wider(MLP):
 
 def test_a_net_of_ones_own_needs_its_factory_to_load(tmp_path):
     features, given = labelled_blobs()
-    before = labelmend.correct(features, given, net=Wider, **QUICK)
+    before = labelmend.correct(features, given, net=Wider, expert=QUICK)
     folder = before.save(tmp_path / "run")
     with pytest.raises(RunFolderError, match=r"is a .*Wider, which this library cannot build"):
         labelmend.load(folder)
@@ -469,7 +469,7 @@ def test_a_damaged_file_is_a_clear_error(saved, name):
 
 
 def test_files_that_do_not_belong_together_are_refused(saved, tmp_path):
-    other = labelmend.correct(*labelled_blobs(n=50), **QUICK).save(tmp_path / "other")
+    other = labelmend.correct(*labelled_blobs(n=50), expert=QUICK).save(tmp_path / "other")
     shutil.copy(other / "neighbors.npz", saved / "neighbors.npz")
     with pytest.raises(RunFolderError, match="differ in the number of samples"):
         labelmend.load(saved)
@@ -605,6 +605,6 @@ def test_loading_executes_nothing(saved, tmp_path):
 
 
 def test_every_parameter_comes_back(tmp_path):
-    config = make_config("paper", mixup=True, alpha=0.5, review_below=0.7)
+    config = resolve(make_config("paper", mixup=True, alpha=0.5, review_below=0.7), 60, 3)
     result = dataclasses.replace(tiny_result(), config=config)
     assert labelmend.load(result.save(tmp_path / "run")).config == config

@@ -13,7 +13,7 @@ from labelmend.storage.run_readme import STATUSES, file_table, run_readme
 
 @pytest.fixture(scope="module")
 def result():
-    return labelmend.correct(*blobs(), **QUICK)
+    return labelmend.correct(*blobs(), expert=QUICK)
 
 
 def rows(text):

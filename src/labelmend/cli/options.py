@@ -1,4 +1,8 @@
-"""The options of the command line that follow the configuration, and what `--help` says about the verbs."""
+"""Options that several verbs share, and the parameters of the method as options.
+
+The everyday ones are in every help; the others only in `--help-all`. Parameters for experts are set by
+`--expert NAME=VALUE`.
+"""
 
 from __future__ import annotations
 
@@ -7,212 +11,175 @@ import dataclasses
 import sys
 import types
 import typing
+from pathlib import Path
 from typing import Any
 
-from labelmend.config import RunConfig
+from labelmend.config import EXPERT_NAMES, PUBLIC, RunConfig, as_word, refuse_unknown
+from labelmend.errors import ConfigError
 
 SHORT = 3  # choices that fit beside the name of an option
-EVERYDAY = ("assume",)  # beside the first ones, wherever else they belong
-# The parameters of RunConfig in sections; a section begins at the field named here.
-SECTIONS = {
-    "preset": "parameters of the method",
-    "n_branches": "the ensemble",
-    "hidden": "nets and training",
-    "graph_k": "graphs and votes",
-    "decide": "the decision",
-}
-ABOUT_PARAMETERS = """\
-Defaults are those of preset plus. Where none is named, the value follows the
-size of the data; --dry-run prints what it would be. Training on pictures has
-defaults of its own; --dry-run --json prints them all.
+FIELDS = {entry.name: entry for entry in dataclasses.fields(RunConfig)}
+HINTS = typing.get_type_hints(RunConfig)
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+TUNING = "--tune and --no-tune have no effect any more, and go with the next release"
+ABOUT_EXPERT = """\
+Parameters for experts, for --expert NAME=VALUE. Where no default is named, the
+value follows the size of the data; --dry-run --json prints what it would be.
+Preset paper and training on pictures have defaults of their own.
 """
-WITHOUT_EFFECT = "no effect any more, and gone with the next release: the weights of the pool follow the data"
 
 
-def add_parameters(verb: argparse.ArgumentParser) -> None:
-    """One option per field of RunConfig, so that there is no parameter the command line does not have."""
-    hints = typing.get_type_hints(RunConfig)
-    everyday = group = verb.add_argument_group(SECTIONS["preset"], ABOUT_PARAMETERS)
-    for entry in dataclasses.fields(RunConfig):
-        if entry.name in SECTIONS and entry.name != "preset":
-            group = verb.add_argument_group(SECTIONS[entry.name])
-        name = "--" + entry.name.replace("_", "-")
-        place = everyday if entry.name in EVERYDAY else group
-        place.add_argument(name, default=None, help=_about(entry), **_argument(entry, hints[entry.name]))
-    group.add_argument("--tune", default=None, help=WITHOUT_EFFECT, action=argparse.BooleanOptionalAction)
+class Layout(argparse.RawDescriptionHelpFormatter):
+    """Lines of a terminal of 80 columns."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=80)
+
+
+class HelpAll(argparse.Action):
+    """Shows what `--help` leaves out; the parser was built with all of it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(parser.format_help())
+        print("\n".join(expert_lines()))
+        parser.exit()
+
+
+def add_help_all(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--help-all", nargs=0, action=HelpAll, help="every option, and the parameters for experts")
+
+
+class Shelf:
+    """A group of options of a verb; those that are not for every day are hidden unless all are to be shown."""
+
+    def __init__(self, verb: argparse.ArgumentParser, title: str, everything: bool) -> None:
+        self.group, self.everything = verb.add_argument_group(title), everything
+
+    def add(self, *names: str, **how: Any) -> None:
+        self.group.add_argument(*names, **how)
+
+    def add_rare(self, *names: str, **how: Any) -> None:
+        self.group.add_argument(*names, **{**how, "help": how["help"] if self.everything else argparse.SUPPRESS})
+
+
+def add_data_options(shelf: Shelf) -> None:
+    shelf.add("data", metavar="DATA", type=Path, nargs="?", help=".csv, .parquet, .npz, .npy, or a folder of pictures")
+    shelf.add("--labels", metavar="COLUMN", help="label column; array of an .npz; file or column of an .npy")
+    shelf.add("--id", metavar="COLUMN", help="column that names the rows")
+    shelf.add("--trusted", metavar="COLUMN", help="column that marks labels known to be right (yes/no, 1/0)")
+    shelf.add("--annotator", metavar="COLUMN", help="column that says who gave the label")
+    shelf.add("--annotator-columns", metavar="A,B,...", help="columns with the labels of each annotator")
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    shelf.add("--ignore", metavar="COLUMN", **repeated, help="leave a column out; repeatable")
+    shelf.add("--missing", metavar="VALUE", help="label that means there is none, such as -1")
+    shelf.add_rare(
+        "--trusted-from",
+        metavar="RUN",
+        type=Path,
+        help="trust what a person decided in the review of this run; samples are matched by their ids",
+    )
+    shelf.add_rare("--features", metavar="ARRAY", help="feature array of an .npz, if it is not clear which")
+    shelf.add_rare("--drop-bad-rows", action="store_true", help="go on without rows that hold NaN or infinity")
+    # trusted_until: the last decision that counts, noted for --resume
+    shelf.group.set_defaults(pred_probs=[], trusted_until=None)
+
+
+def add_picture_options(shelf: Shelf) -> None:
+    shelf.add("--mode", choices=("auto", "embed", "train"), help="frozen backbone, or nets trained on the pictures")
+    shelf.add_rare(
+        "--backbone",
+        metavar="NAME",
+        help="efficientnet-lite0 (default), hf:NAME for a vision model of Hugging Face, or its folder",
+    )
+    shelf.add_rare(
+        "--size",
+        type=int,
+        metavar="PX",
+        help="side to which pictures are fitted; by default the backbone's, or to train their own up to 64, else 256",
+    )
+    shelf.add_rare(
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="folder for decoded pictures and features (default labelmend in $XDG_CACHE_HOME or ~/.cache)",
+    )
+
+
+def add_parameters(shelf: Shelf) -> None:
+    """The public parameters of the method, --expert, and the names that experts' parameters had of their own."""
+    for name in (*PUBLIC, "preset"):
+        add = shelf.add_rare if name in ("audit", "device") else shelf.add
+        add(_flag(name), default=None, help=_about(FIELDS[name]), **_argument(name))
+    shelf.add("--expert", metavar="NAME=VALUE", action="append", default=[], help="any other; --help-all lists them")
+    for name in EXPERT_NAMES:
+        shelf.group.add_argument(_flag(name), default=None, help=argparse.SUPPRESS, **_argument(name))
+    shelf.group.add_argument("--tune", default=None, help=argparse.SUPPRESS, action=argparse.BooleanOptionalAction)
 
 
 def chosen_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     """The parameters that were named on the command line."""
     if arguments.tune is not None:
-        print(f"note: --tune and --no-tune: {WITHOUT_EFFECT}", file=sys.stderr)
-    named = {entry.name: getattr(arguments, entry.name) for entry in dataclasses.fields(RunConfig)}
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in named.items() if v is not None}
+        print(f"note: {TUNING}", file=sys.stderr)
+    named = {name: getattr(arguments, name) for name in FIELDS if getattr(arguments, name) is not None}
+    named = {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
+    if former := [name for name in named if name in EXPERT_NAMES]:
+        words = " ".join(f"--expert {name}={as_word(named[name])}" for name in former)
+        print(f"note: options for experts are given as {words} now", file=sys.stderr)
+    return {**named, **dict(_expert(text) for text in arguments.expert)}
 
 
-def _about(entry: dataclasses.Field[Any]) -> str:
+def expert_lines() -> list[str]:
+    """Every parameter for experts with what it does."""
+    return [ABOUT_EXPERT, *(f"  {name}\n      {_about(FIELDS[name], ' or ')}" for name in EXPERT_NAMES)]
+
+
+def _expert(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals:
+        raise ConfigError(f"--expert must be NAME=VALUE, such as n_rounds=10. Got {text!r} instead.")
+    refuse_unknown([name], (*EXPERT_NAMES, *PUBLIC))
+    try:
+        return name, _read(HINTS[name], value.strip())
+    except ValueError as error:
+        raise ConfigError(f"{name} must be of type {FIELDS[name].type}. Got {value!r} instead.") from error
+
+
+def _read(hint: Any, text: str) -> Any:
+    if bool in (hint, *typing.get_args(hint)):
+        if text.lower() not in (*YES, *NO):
+            raise ValueError(text)
+        return text.lower() in YES
+    if typing.get_origin(hint) is tuple:
+        return tuple(float(part) for part in text.replace(",", " ").split())
+    return _kind(hint)(text)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _about(entry: dataclasses.Field[Any], between: str = ", ") -> str:
     default, choices = entry.default, entry.metadata["choices"] or ()
     if isinstance(default, bool):
-        default = "on" if default else "off"
-    ending = "" if default is None or default == () else f" (default {default})"
-    listed = f": {', '.join(choices)}" if len(choices) > SHORT else ""
+        default = str(default).lower()
+    ending = "" if default is None or default in ((), "", 0.0, 0) else f" (default {default})"
+    listed = f": {between.join(choices)}" if len(choices) > SHORT else ""
     return f"{entry.metadata['help']}{listed}{ending}".replace("%", "%%")
 
 
-def _argument(entry: dataclasses.Field[Any], hint: Any) -> dict[str, Any]:
-    """How argparse reads a field of this type."""
+def _argument(name: str) -> dict[str, Any]:
+    """How argparse reads this field."""
+    hint, choices = HINTS[name], FIELDS[name].metadata["choices"]
     if bool in (hint, *typing.get_args(hint)):
         return {"action": argparse.BooleanOptionalAction}
     if typing.get_origin(hint) is tuple:
         return {"type": float, "nargs": "*", "metavar": "X"}
-    if choices := entry.metadata["choices"]:
-        return {"choices": choices, "metavar": "NAME" if len(choices) > SHORT else None}
+    if choices:
+        return {"choices": (*choices, "plus") if name == "preset" else choices, "metavar": "NAME"}
+    return {"type": _kind(hint), "metavar": {int: "N", float: "X", str: "NAME"}[_kind(hint)]}
+
+
+def _kind(hint: Any) -> Any:
     members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    kind = next(member for member in members if member is not type(None))
-    return {"type": kind, "metavar": {int: "N", float: "X", str: "NAME"}[kind]}
-
-
-DESCRIPTION = "Mends wrong labels: corrected labels, how sure it is of each, and what\nthe noise looks like."
-EXAMPLES = """\
-examples:
-  labelmend demo
-      see it work on data that come with it
-  labelmend correct table.csv --labels species --out run/ --dry-run
-      check a table of feature columns and a label column; what it would cost
-  labelmend correct table.csv --labels species --out run/
-      correct its labels
-  labelmend correct photos/ --out run/
-      correct pictures in class folders
-  labelmend selftest table.csv --labels species
-      plant known errors into it, and see how many are found and mended
-  labelmend report run/
-      see what happened, on one page
-  labelmend review run/
-      look at the doubtful ones and decide them; labelmend apply run/ merges
-  labelmend export run/ --to csv --with-data
-      the same table with the labels mended; --list names other formats
-  labelmend correct --help
-      all that can be set
-
-exit codes: 0 done, 1 unexpected error, 2 bad input or a full disk (nothing was changed),
-            130 interrupted, 143 ended by SIGTERM
-"""
-CORRECT = """\
-Correct the labels of a table of feature vectors, or of pictures.
-
-In a .csv or .parquet table every column is a feature and must hold numbers,
-except the label column and those named with --id, --trusted, --annotator,
---annotator-columns and --ignore.
-An .npz holds an array of features (X) and one of labels; for an .npy the
-labels are another .npy, or one of its columns by number. An empty label is a
-missing one and gets filled in.
-
-Probabilities of your own model, out of sample, join the evidence with
---pred-probs, or take the place of features beside a table of labels.
-
-Pictures are a folder of class folders (photos/cat/1.jpg), a .csv or .parquet
-with the columns path and label, a folder saved by Hugging Face's datasets, or
-an .npz with the arrays images (N, H, W[, 3] of uint8) and labels. They are
-embedded by a frozen backbone, or nets are trained on them (--mode).
-
-The data are only read. The result is a new folder with labels.csv (id, given,
-corrected, status, confidence, certainty, runner_up), the classifier and the
-record of the run. The status of a row is one of
-  kept        the given label stays
-  corrected   another label took its place
-  review      doubtful: the best guess, for a person to look at
-  filled      there was no label
-  unreadable  the picture could not be read; unreadable.csv says why
-
-A run that was interrupted, even by a power cut, goes on with --resume RUN and
-ends as if nothing had happened.
-"""
-CORRECT_EXAMPLES = """\
-examples:
-  labelmend correct table.csv --labels species --id name --out run/
-  labelmend correct table.csv --labels species --trusted checked --out run/
-  labelmend correct table.csv --labels species --trusted-from run/ --out run2/
-  labelmend correct table.csv --labels species --annotator by --out run/
-  labelmend correct table.csv --annotator-columns ann,ben,cid --out run/
-  labelmend correct data.npz --labels y --missing -1 --out run/
-  labelmend correct labels.csv --labels species --pred-probs P.csv --out run/
-  labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
-  labelmend correct photos/ --out run/
-  labelmend correct photos.csv --labels species --mode train --out run/
-  labelmend correct photos/ --out run/ --time-limit 2h
-  labelmend correct table.csv --labels species --audit 0.02 --out run/
-  labelmend correct table.csv --labels species --precision 0.98 --out run/
-  labelmend correct table.csv --labels species --budget 200 --out run/
-  labelmend correct --resume run/
-"""
-SELFTEST = """\
-Plant known errors into your own data, and see what becomes of them.
-
-A plain run says which samples look clean. Some of them get a wrong label:
-  random     any other class
-  confusing  the samples nearest to another class get that one
-  patch      whole neighbourhoods get the class nearest to them
-  mixed      a third of each
-Then labelmend, a k-NN vote and confident learning (cleanlab, if installed)
-are run on the same labels: how many planted errors each found and mended, and
-how many good labels it broke. The data are only read.
-
-It takes 1 + kinds x repetitions runs. For one small share of planted errors
-inside a run, see `labelmend correct --audit`.
-"""
-REPORT = """\
-Write one HTML file about a run: what changed, how wrong the labels of each
-class are, a map of the samples, those worth a look, and how it was made.
-
-It opens without a network and holds all it shows, small pictures included.
-`correct` writes it already; do it again when data have moved, or decisions
-were applied.
-"""
-EXPORT_MODEL = """\
-Write the classifier of a run as one ONNX file.
-
-It takes pixels (n, height, width, 3) of uint8 at the model's size, or rows
-(n, columns) of float32 as they are in the table, and gives probabilities
-(n, classes). All else is inside: colours, cropping, backbone, scaling. The
-metadata name the classes, in order, and the size. The file takes its name
-once it has given the same probabilities as the original.
-"""
-REVIEW = """\
-Look at the doubtful samples of a run, and decide them.
-
-Opens a page that only this machine can reach. Every decision is on disk
-before the page says so; end it and begin again as often as you like. Then
-`labelmend apply RUN` merges the decisions into the labels, and `labelmend
-correct ... --trusted-from RUN` runs again with them as trusted samples.
-"""
-APPLY = """\
-Merge what a person decided in `labelmend review` into the labels of a run.
-
-Afterwards labels.csv holds the merged labels; what was decided has the status
-reviewed and confidence 1. What could not be told stays for review. What the
-run itself had said stays in the folder, in labels_before_review.csv. May be
-repeated, also after further decisions.
-"""
-EXPORT = """\
-Hand the labels of a run over to what comes next. `labelmend export --list`
-names the formats. The data of the run are only read, and the target is new:
-it takes its name once it is whole. Without --out it lies beside the run.
-"""
-EXPORT_EXAMPLES = """\
-examples:
-  labelmend export run/ --to csv --out labels.csv
-  labelmend export run/ --to csv --with-data --out table_mended.csv
-  labelmend export run/ --to folders --out sorted/ --link
-  labelmend export run/ --to huggingface --review given
-  labelmend export run/ --to patch --out run.patch.json
-  labelmend undo run.patch.json --in table_mended.csv --out table_again.csv
-
-Cells are written as they are, also where they begin with = + - or @: import
-such a .csv as text if you open it in a spreadsheet.
-"""
-UNDO = """\
-Take the changes of a patch back: in a .csv or .parquet that holds the new
-labels, or in class folders that `labelmend export --to folders` made. All of
-them or none: samples that have another label now are named, and nothing is
-written. The input is only read.
-"""
+    return next(member for member in members if member is not type(None))

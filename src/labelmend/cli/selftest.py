@@ -21,7 +21,7 @@ from labelmend.result import Correction
 from labelmend.runs.assemble import assemble
 from labelmend.runs.pictures import picture_task
 from labelmend.runs.solve import Solution
-from labelmend.selftest.run import STANDARD_KINDS, Order, SelfTest, check_order, run_selftest, selftest
+from labelmend.self_test.run import STANDARD_KINDS, Order, SelfTest, check_order, run_selftest, selftest
 from labelmend.storage.target import refuse, whole
 
 Parameters = dict[str, Any]

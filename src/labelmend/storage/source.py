@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from labelmend.config import EXPERT_NAMES, as_word
 from labelmend.files.reading import checked_fields, regular_file
 from labelmend.inputs.pictures.tables import saved_state
 from labelmend.labels import AnnotatorColumns
@@ -101,7 +102,7 @@ def command_text(options: Mapping[str, Any], parameters: Mapping[str, Any], out:
     words = ["labelmend", "correct", str(options["data"])]
     for name, value in {**options, **parameters, "out": out}.items():
         if name not in NOT_AGAIN and value is not None and value != [] and not (name in options and value is False):
-            words += _option(name, value)
+            words += ["--expert", f"{name}={as_word(value)}"] if name in EXPERT_NAMES else _option(name, value)
     return shlex.join(words)
 
 
@@ -124,6 +125,8 @@ def _option(name: str, value: Any) -> list[str]:
 
 
 def _value(name: str, value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_value(key, one)}" for key, one in value.items()) + "}"
     if not isinstance(value, PLAIN):
         return name
     return repr(str(value)) if isinstance(value, Path) else repr(value)

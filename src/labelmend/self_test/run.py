@@ -39,7 +39,7 @@ from labelmend.runs.assemble import assemble
 from labelmend.runs.solve import Solution, solve
 from labelmend.runs.task import Task, vector_task
 from labelmend.samples import VectorSamples
-from labelmend.selftest import rivals
+from labelmend.self_test import rivals
 from labelmend.storage.source import ARRAYS, call_text
 
 STANDARD_KINDS = ("random", "confusing", "patch")

@@ -6,17 +6,19 @@ import pytest
 
 import labelmend
 from blobs import QUICK, blobs, plant
+from blobs import as_options as options_of
 from coloured import TinyBackbone, coloured, write_folders
 from labelmend.cli import main as cli
 from labelmend.cli.selftest import selftest_lines
+from labelmend.config import as_arguments
 from labelmend.diagnosis.planting import Planted
 from labelmend.diagnosis.reliability import Share
 from labelmend.errors import ConfigError
 from labelmend.inputs.backbones.load import load_backbone
-from labelmend.selftest import rivals
-from labelmend.selftest.run import _Trial, selftest
+from labelmend.self_test import rivals
+from labelmend.self_test.run import _Trial, selftest
 
-FAST = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+FAST = options_of(QUICK)
 
 
 def clouds(n=150):
@@ -26,7 +28,7 @@ def clouds(n=150):
 
 @pytest.fixture(scope="module")
 def tested():
-    return selftest(*clouds(), kinds=("random", "mixed"), share=0.1, repeats=2, **QUICK)
+    return selftest(*clouds(), kinds=("random", "mixed"), share=0.1, repeats=2, expert=QUICK)
 
 
 def scores_of(test):
@@ -50,7 +52,7 @@ def test_every_method_is_scored_on_every_kind(tested):
 
 def test_the_result_is_that_of_a_plain_run_of_the_data_as_they_are(tested):
     features, given = clouds()
-    plain = labelmend.correct(features, given, **QUICK)
+    plain = labelmend.correct(features, given, expert=QUICK)
     np.testing.assert_array_equal(tested.result.labels, plain.labels)
     np.testing.assert_array_equal(tested.result.given.codes, given)
     assert tested.looks_clean == plain.count("kept")
@@ -74,7 +76,7 @@ def test_the_figures_are_ready_for_json_and_say_which_interval(tested):
 
 
 def test_one_repetition_has_wilsons_interval():
-    test = selftest(*clouds(150), kinds=["random"], repeats=1, share=0.1, **QUICK)
+    test = selftest(*clouds(150), kinds=["random"], repeats=1, share=0.1, expert=QUICK)
     assert test.summary()["interval"] == "90 %, Wilson"
     found = test.scores[0].found
     assert found.count == 15
@@ -92,7 +94,7 @@ def test_trusted_and_missing_labels_are_left_alone_and_neighbours_do_without_the
         return rivals.Outcome(given)
 
     monkeypatch.setitem(rivals.METHODS, "k-NN vote", watch)
-    test = selftest(features, labels, kinds=["random"], repeats=1, trusted=trusted, **QUICK)
+    test = selftest(features, labels, kinds=["random"], repeats=1, trusted=trusted, expert=QUICK)
     assert seen[0][0] == 80
     assert (seen[0][1] >= 0).all()
     kept = np.delete(given, np.arange(0, 90, 9))
@@ -103,7 +105,7 @@ def test_trusted_and_missing_labels_are_left_alone_and_neighbours_do_without_the
 
 def test_without_cleanlab_the_others_are_compared_and_a_note_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "cleanlab.filter", None)
-    test = selftest(*clouds(60), kinds=["random"], repeats=1, **QUICK)
+    test = selftest(*clouds(60), kinds=["random"], repeats=1, expert=QUICK)
     assert [score.method for score in test.scores] == ["labelmend", "k-NN vote"]
     assert test.notes == ('cleanlab is not installed. Install it with: pip install "labelmend[compare]"',)
 
@@ -115,12 +117,12 @@ def test_without_cleanlab_the_others_are_compared_and_a_note_says_so(monkeypatch
         ({"kinds": []}, "kinds must name at least one"),
         ({"share": 0.7}, "share must be above 0 and at most 0.5. Got 0.7 instead"),
         ({"repeats": 0}, "repeats must be at least 1. Got 0 instead"),
-        ({"alpah": 1}, "Got alpah instead"),
+        ({"alpah": 1}, "alpah is not a parameter"),
     ],
 )
 def test_what_cannot_be_tested_is_said_before_any_work(parameters, message):
     with pytest.raises(ConfigError, match=message):
-        selftest(*clouds(60), **parameters)
+        selftest(*clouds(60), **as_arguments(parameters))
 
 
 def test_the_lines_of_the_terminal(tested):
@@ -180,7 +182,7 @@ def test_the_command_says_what_is_wrong(table, capsys, words, message):
 def test_pictures_are_embedded(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_folders(tmp_path / "photos", *coloured(36))
-    monkeypatch.setattr("labelmend.images.load_backbone", lambda name, size: load_backbone(TinyBackbone(), 8))
+    monkeypatch.setattr("labelmend.runs.pictures.load_backbone", lambda name, size: load_backbone(TinyBackbone(), 8))
     words = ["selftest", "photos", "--kinds", "random", "--repeats", "1", "--share", "0.1", "--json"]
     assert cli.main([*words, "--cache", "cache", *FAST]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 36

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from bench.datasets import clusters
 from labelmend.errors import MissingExtraError
-from labelmend.selftest import rivals
+from labelmend.self_test import rivals
 
 EASY = clusters(seed=0, n_rows=120, n_columns=6, n_classes=3, spread=4.0)
 
