@@ -161,10 +161,10 @@ def test_a_grid_search_tries_parameters_and_refits_the_best():
 
 def test_former_arguments_are_taken_with_a_warning():
     X, y = blobs()
-    estimator = quick().set_params(graph_k=4, parameters={"lr": 0.04})
-    with pytest.warns(LabelmendWarning, match='"graph_k": 4, "lr": 0.04'):
+    estimator = quick().set_params(alpha=0.6, parameters={"lr": 0.04})
+    with pytest.warns(LabelmendWarning, match='"alpha": 0.6, "lr": 0.04'):
         settings = estimator.fit(X, y).correction_.config
-    assert (settings.graph_k, settings.lr) == (4, 0.04)
+    assert (settings.alpha, settings.lr) == (0.6, 0.04)
 
 
 def test_cross_validation_works_on_strings():
