@@ -48,7 +48,7 @@ def test_what_the_readme_says_can_be_typed(run, table, capsys):
     line = next(line for line in text.splitlines() if line.startswith("labelmend export run --to"))
     assert main(line.split()[1:]) == 0
     assert [row["kind"] for row in read_table("run.csv")] == NEW
-    assert line in run_readme(table, "run", "", ())
+    assert line in run_readme(table, "run", ())
 
 
 def test_a_run_without_a_classifier_of_ours_is_exported_all_the_same(run):

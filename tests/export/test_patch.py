@@ -9,7 +9,7 @@ import pytest
 from handed_over import CHANGED, GIVEN, NEW, SURE, read_table, tree, write_pictures, write_table
 from labelmend.cli.main import main
 from labelmend.errors import ConfigError, DataError, RunFolderError
-from labelmend.export.undo import Columns, undo
+from labelmend.export.patch import Columns, undo
 from labelmend.storage.source import picture_source, table_source
 
 

@@ -12,7 +12,8 @@ from blobs import QUICK, blobs
 from labelmend.errors import DataError, RunFolderError
 from labelmend.evidence.preparation import fit_preparation, seen_columns
 from labelmend.inputs.features import fit_scaler, read_features
-from labelmend.models.vectors import fit_vector_model, load_model
+from labelmend.models.saved import load_model
+from labelmend.models.vectors import fit_vector_model
 
 
 @pytest.fixture(scope="module")

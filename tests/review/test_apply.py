@@ -73,7 +73,7 @@ def test_the_parquet_says_the_same(run, decide):
 
 def test_a_stale_parquet_does_not_stay(run, decide, monkeypatch):
     decide((0, LABEL, 2))
-    monkeypatch.setattr("labelmend.storage.run_folder.util.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     apply(run)
     assert not (run / "labels.parquet").exists()
 

@@ -31,12 +31,11 @@ from labelmend.models.deployed import Colours, EmbeddedClassifier, PictureClassi
 from labelmend.models.pooled import Pooled
 from labelmend.models.vectors import (
     Head,
-    NetFactory,
-    SavedModel,
     describe_head,
     describe_net,
     head_tensors,
     net_tensors,
+    probabilities,
     write_model,
 )
 
@@ -72,12 +71,8 @@ class ImageModel(ABC):
         uint8 array (n, H, W[, 1 or 3]). All are fitted to `size`, as for training.
         """
         sources = picture_sources(pictures)
-        judge = self.classifier().to(self.device).eval()
-        parts = [torch.zeros((0, len(self.classes)), dtype=torch.float64)]
-        with torch.inference_mode(), closing(_batches(sources, self.size)) as batches:
-            parts += [judge(batch.to(self.device)).double().softmax(dim=1).cpu() for batch in batches]
-        probabilities: NDArray[np.float64] = torch.cat(parts).numpy()
-        return probabilities
+        with closing(_batches(sources, self.size)) as batches:
+            return probabilities(self.classifier(), batches, len(self.classes), self.device)
 
     def predict(self, pictures: Any) -> NDArray[Any]:
         labels: NDArray[Any] = self.classes[self.predict_proba(pictures).argmax(axis=1)]
@@ -156,21 +151,6 @@ class EmbeddedImageModel(ImageModel):
             "backbone": {"name": self.backbone.name, "size": self.backbone.side, "identity": self.backbone.identity},
         }
         write_model(folder, head_tensors(self.head), about)
-
-
-def from_saved(saved: SavedModel, classes: NDArray[Any], make_net: NetFactory | None, backbone: Any) -> ImageModel:
-    about, device = saved.about, torch.device("cpu")
-    if about["kind"] == TRAINED:
-        height, width = about["size"]
-        colours = saved.part("colours")
-        net = saved.net(3, len(classes), make_net)
-        return TrainedImageModel(
-            classes, device, net, colours["mean"], colours["spread"], (height, width), about["crop"]
-        )
-    which = about["backbone"]
-    head = saved.head(about["kind"] == EMBEDDED_POOLED, len(classes), make_net)
-    named = NamedBackbone(which["name"], which["size"], which["identity"], backbone)
-    return EmbeddedImageModel(classes, device, head, named)
 
 
 def picture_sources(pictures: Any) -> Sources:

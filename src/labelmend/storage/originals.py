@@ -29,7 +29,7 @@ from labelmend.inputs.pictures.records import Pictures, row_numbers
 from labelmend.inputs.pictures.records import Source as PictureSource
 from labelmend.inputs.table_rows import Rows, open_rows
 from labelmend.result import Correction, Source
-from labelmend.storage.run_folder import as_text
+from labelmend.storage.run_files import as_text
 from labelmend.storage.source import digest
 
 if TYPE_CHECKING:

@@ -1,20 +1,13 @@
-"""README.md of a run folder: what each file is, what the statuses mean, what to type next.
-
-The list of files is read from the docstring of `run_folder.py`, which is the one place that says what is in a run
-folder: an entry begins after four spaces with the name of the file, its text goes on further to the right.
-"""
+"""README.md of a run folder: what each file is, what the statuses mean, what to type next."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Collection
 
 from labelmend.result import Correction
+from labelmend.storage.run_files import FILES
 
-README = "README.md"
-ENTRY = re.compile(r" {4}(\S+\.\w+) {2,}(\S.*)")
-MORE = re.compile(r" {8,}(\S.*)")
 STATUSES = {
     "kept": "the given label stays",
     "corrected": "another label took its place",
@@ -25,54 +18,32 @@ STATUSES = {
 }
 
 
-def run_readme(result: Correction, name: str, files: str, there: Collection[str]) -> str:
-    """The text for a run folder called `name` that holds the files `there`; `files` is the text that lists them."""
-    table = file_table(files)
+def run_readme(result: Correction, name: str, present: Collection[str]) -> str:
+    """README.md of a run folder called `name` that holds the files `present`."""
+    abouts = {file.name: file.about.replace("|", "\\|") for file in FILES}
+    rows = {file: f"| `{file}` | {about} |" for file, about in abouts.items()}
+    head = ["| file | what it is |", "| --- | --- |"]
+    counts = ", ".join(f"{result.count(status):,} {status}" for status in STATUSES if result.count(status))
     lines = [
         "# A run of labelmend",
         "",
-        _summary(result),
+        f"{len(result):,} samples of {len(result.classes):,} classes. When the run ended: {counts}.",
         "",
-        "| file | what it is |",
-        "| --- | --- |",
-        *(f"| `{file}` | {_cell(about)} |" for file, about in table.items() if file in there),
+        *(*head, *(row for file, row in rows.items() if file in present), ""),
     ]
-    if later := {file: about for file, about in table.items() if file not in there}:
-        lines += ["", "Not in every run, or made later:", "", "| file | what it is |", "| --- | --- |"]
-        lines += [f"| `{file}` | {_cell(about)} |" for file, about in later.items()]
-    lines += ["", "The status of a sample, in labels.csv:", ""]
+    if later := [row for file, row in rows.items() if file not in present]:
+        lines += ["Not in every run, or made later:", "", *head, *later, ""]
+    lines += ["The status of a sample, in labels.csv:", ""]
     lines += [f"- `{status}`: {about}" for status, about in STATUSES.items()]
     lines += ["", "What to do next, from the folder above this one:", "", "```sh", *_commands(result, name), "```", ""]
     lines += ["In Python: `result = labelmend.load(PATH)`. Loading executes nothing.", ""]
     return "\n".join(lines)
 
 
-def file_table(text: str) -> dict[str, str]:
-    """What each file is, by its name."""
-    table: dict[str, str] = {}
-    name = None
-    for line in text.splitlines():
-        if found := ENTRY.fullmatch(line):
-            name = found[1]
-            table[name] = found[2]
-        elif name is not None and (more := MORE.fullmatch(line)):
-            table[name] += f" {more[1]}"
-        else:
-            name = None
-    return table
-
-
-def _summary(result: Correction) -> str:
-    counts = {status: result.count(status) for status in STATUSES}
-    said = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)
-    return f"{len(result):,} samples of {len(result.classes):,} classes. When the run ended: {said}."
-
-
 def _commands(result: Correction, name: str) -> list[str]:
     run = shlex.quote(name if not name.startswith("-") else f"./{name}")
-    pictures = result.source is not None and result.source.kind == "pictures"
-    table = result.source is not None and result.source.kind == "table"
-    hand_over = "folders --out sorted" if pictures else "csv --with-data" if table else "csv"
+    kind = "arrays" if result.source is None else result.source.kind
+    hand_over = {"pictures": "folders --out sorted", "table": "csv --with-data"}.get(kind, "csv")
     return [
         f"labelmend report {run}    # a page to look at",
         f"labelmend review {run}    # decide the doubtful ones in the browser",
@@ -80,7 +51,3 @@ def _commands(result: Correction, name: str) -> list[str]:
         f"labelmend export {run} --to {hand_over}",
         "labelmend export --list",
     ]
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
