@@ -11,7 +11,7 @@ from labelmend.cli.main import main
 from labelmend.export.formats import FORMATS
 from labelmend.review.apply import apply
 from labelmend.review.decisions import Choice, Decisions, Subject
-from labelmend.storage.run_readme import run_readme
+from labelmend.storage.run_files import run_readme
 
 
 @pytest.fixture

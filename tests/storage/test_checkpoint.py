@@ -21,6 +21,7 @@ from blobs import QUICK, blobs, plant
 from coloured import TINY, coloured
 from labelmend.ensemble.nets.mlp import MLP
 from labelmend.errors import CheckpointError, ConfigError, LabelmendWarning
+from labelmend.files import writing
 from labelmend.files.writing import locked
 from labelmend.storage import checkpoint
 from labelmend.storage.checkpoint import Checkpoints, Damaged, Subject, kept, read, write
@@ -283,8 +284,8 @@ def test_a_full_disk_ends_no_run_and_costs_no_older_checkpoint(folder, monkeypat
 
 
 def test_an_older_checkpoint_goes_only_when_the_new_one_has_its_name(folder, monkeypatch):
-    seen, flush = [], checkpoint.flush_names
-    monkeypatch.setattr(checkpoint, "flush_names", lambda path: (seen.append(len(kept(path))), flush(path)))
+    seen, flush = [], writing.flush_names
+    monkeypatch.setattr(writing, "flush_names", lambda path: (seen.append(len(kept(path))), flush(path)))
     resume(on_vectors, folder)
     assert seen == [1, 2, 3, 3, 3]
     assert len(kept(folder)) == 2

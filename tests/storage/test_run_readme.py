@@ -7,7 +7,7 @@ import labelmend
 from blobs import QUICK, blobs
 from labelmend.decision.posterior import STATUS_NAMES
 from labelmend.result import UNREADABLE, Source
-from labelmend.storage.run_readme import STATUSES, run_readme
+from labelmend.storage.run_files import STATUSES, run_readme
 
 
 @pytest.fixture(scope="module")

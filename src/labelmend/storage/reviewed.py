@@ -8,13 +8,17 @@
 reviewed.npz holds all that has been merged, so writing it anew from the log is all there is to merging again. What the
 run itself decided is in the other files, unchanged, the status and confidence in labels_before_review.csv.
 
+labels.csv is for people: the run itself is read from its arrays, ids included, so a table that somebody sorted or
+changed is never taken for the run; but whoever changed it is told that nothing came of it.
+
 Knows results and these files; does not know the log.
 """
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +28,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import RunFolderError
+from labelmend.files.reading import regular_file
 from labelmend.files.writing import Busy, name_owner, try_lock
 from labelmend.result import REVIEWED, UNREADABLE, Correction
-from labelmend.storage.run_files import REVIEW_LOCK, REVIEWED_FILE, check_array, read_file, write_file
+from labelmend.storage.run_files import (
+    BEFORE_REVIEW,
+    COLUMNS,
+    LABELS,
+    REVIEW_LOCK,
+    REVIEWED_FILE,
+    check_array,
+    label_rows,
+    read_file,
+    write_file,
+)
+
+UNREVIEWED = ("id", "given")  # the columns that no review changes
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,60 @@ def _other_runner_up(result: Correction, codes: NDArray[np.int64]) -> NDArray[An
     swapped = np.flatnonzero((codes != result.corrected_codes) & (runner_up == chosen))
     runner_up[swapped] = result.given.values(result.corrected_codes)[swapped]
     return runner_up
+
+
+def check_tables(folder: Path, result: Correction) -> None:
+    """The tables of the folder against the run: after a review, labels.csv holds other labels."""
+    before, now = folder / BEFORE_REVIEW, folder / LABELS
+    rows = label_rows(result)
+    if before.exists():
+        _check(before, rows)
+    if now.exists():
+        _check(now, rows, UNREVIEWED if before.exists() else COLUMNS)
+
+
+def check_merged(folder: Path, merged: Correction) -> None:
+    """After a review, labels.csv is the merged table, or still that of the run where `apply` was interrupted."""
+    before, now = folder / BEFORE_REVIEW, folder / LABELS
+    if before.exists() and now.exists() and now.read_bytes() != before.read_bytes():
+        _check(now, label_rows(merged))
+
+
+def _check(path: Path, rows: Sequence[Sequence[Any]], compared: Sequence[str] = COLUMNS) -> None:
+    """An error that says what was edited. `rows` are those of the run."""
+    try:
+        with regular_file(path).open(newline="", encoding="utf-8") as file:
+            found = [row for row in csv.reader(file) if row]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise _edited(path, f"it cannot be read ({error})") from error
+    if len(found) != len(rows) + 1:
+        raise _edited(path, f"it has {len(found) - 1:,} rows and the run {len(rows):,}")
+    if found[0] != list(COLUMNS):
+        raise _edited(path, f"its first line is {', '.join(found[0])!r} and not {', '.join(COLUMNS)!r}")
+    for number, (cells, values) in enumerate(zip(found[1:], rows, strict=True), start=1):
+        if len(cells) != len(COLUMNS):
+            raise _edited(path, f"row {number} has {len(cells)} cells")
+        for name, cell, value in zip(COLUMNS, cells, values, strict=True):
+            if name in compared and not _same(cell, value):
+                raise _edited(
+                    path, f"{name} is {cell!r} and not {'' if value is None else str(value)!r} in row {number}"
+                )
+
+
+def _edited(path: Path, what: str) -> RunFolderError:
+    return RunFolderError(
+        f"{path.name} must be as the run wrote it. {path} was edited: {what}. Nothing that is changed there reaches "
+        f"the run. Take the change back, or move the file away and write it anew with: labelmend apply {path.parent}"
+    )
+
+
+def _same(cell: str, value: Any) -> bool:
+    if not isinstance(value, np.floating):
+        return cell == ("" if value is None else str(value))
+    try:
+        return bool(np.float32(cell) == value)
+    except ValueError:
+        return False
 
 
 class Hold:

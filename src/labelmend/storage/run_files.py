@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -42,201 +43,129 @@ def label_rows(result: Correction) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _unreadable(result: Correction) -> Any:
-    rows = [(as_text(name), as_text(reason)) for name, reason in result.unreadable.items()]
-    return (("id", "reason"), rows) if rows else None
+# What each file is, in the words of README.md. Those that CONTENTS does not name are written by others, or later.
+FILES = {
+    LABELS: "id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order; empty "
+    f"where there is no given label or no runner-up; a copy for people of what {CODES} holds, checked when the run is "
+    "read",
+    "unreadable.csv": "id, reason: the pictures that could not be read; only if there are any",
+    LABELS_PARQUET: f"{LABELS} once more, where pyarrow is installed; a missing given label is null",
+    "review.sqlite": "what a person decided (`labelmend review`); only where someone did",
+    REVIEW_LOCK: "the process that has a review open; only while one is open",
+    REVIEWED_FILE: f"the decisions merged into the labels (`labelmend apply`); from then on {LABELS} and "
+    f"{LABELS_PARQUET} hold the merged labels",
+    BEFORE_REVIEW: f"{LABELS} as the run itself wrote it; only where a review was applied",
+    CODES: "given, corrected, runner_up: the same labels as positions in the classes (-1: no label); and ids, status, "
+    "confidence, certainty",
+    "votes.npz": "class shares of the suggestions: data, indices, indptr, shape of a CSR matrix",
+    "neighbors.npz": "indices: the nearest samples of each sample",
+    "transition.npz": "transition: P(given | true), rows and columns in the order of the classes; low, high: the ends "
+    "of its 90 % intervals",
+    "profile.json": "how many labels are wrong, per class and pair, with intervals, and what kind of errors they are",
+    "reasons.csv": f"row, id, reason, misfit: the samples in doubt and why; row is the position in {LABELS}, from 0",
+    "misfit.npz": "misfit: how badly each sample fits the classes",
+    "annotators.npz": "how reliable each annotator is; only where the labels came with the names of annotators",
+    "map.npz": "indices, positions: some of the samples on a plane, for the report",
+    "given.npz": "confidence: probability of each given label; score: the same before anything was adopted from the "
+    "ensemble, by which suspects are ranked (low is suspicious); left_alone: whose label stays for want of evidence, "
+    "first in line for review",
+    "audit.json": "what became of planted errors; only after `--audit`",
+    "verdict.json": "whether the classes are apart, and what supports the changes; not with preset paper",
+    SUMMARY: "counts, noise rate, classes and their type, confused pairs, duplicates, warnings",
+    "history.json": 'one record per round; its "correction" is null where a round only trained',
+    CONFIG: "what this folder is, format version, parameters, versions, fingerprint of the data, and the command or "
+    "call that made it",
+    "report.html": "what happened, on one page for people; `labelmend report` writes it anew",
+    "source.json": "where the data came from and how they were read, to show them again",
+    "model.safetensors": "weights of the classifier",
+    "model.json": "what kind of classifier it is, which net where it is one, and for embedded pictures which backbone "
+    "comes before it, whose weights are not here",
+    README: "what each file is, and what to type next",
+}
 
 
-def _codes(result: Correction) -> dict[str, Any]:
-    place = {None: -1} | {value: code for code, value in enumerate(result.classes.tolist())}
-    return {
-        "given": result.given.codes,
-        "corrected": result.corrected_codes,
-        "runner_up": np.array([place[value] for value in result.runner_up.tolist()], dtype=np.int64),
-        "ids": np.array([as_text(name) for name in result.ids], dtype=np.str_),
-        "status": result.status,
-        "confidence": result.confidence.astype(np.float32),
-        "certainty": result.certainty.astype(np.float32),
-    }
-
-
-def _votes(result: Correction) -> dict[str, Any]:
-    votes = result.votes
-    return {"data": votes.data, "indices": votes.indices, "indptr": votes.indptr, "shape": np.array(votes.shape)}
-
-
-def _reasons(result: Correction) -> Any:
-    """In a file of their own: labels.csv keeps the columns that other commands and people rely on."""
-    if result.reason is None:
-        return None
-    fits = np.zeros(len(result), np.float32) if result.misfit is None else result.misfit
-    doubtful = np.flatnonzero(result.reason != "").tolist()
-    rows = [(row, as_text(result.ids[row]), str(result.reason[row]), fits[row]) for row in doubtful]
-    return ("row", "id", "reason", "misfit"), rows
-
-
-def _given(result: Correction) -> dict[str, Any] | None:
-    if result.given_confidence is None:
-        return None
-    optional = {"score": result.label_score, "left_alone": result.left_alone}
-    present = {name: values for name, values in optional.items() if values is not None}
-    return {"confidence": result.given_confidence, **present}
-
-
-def _summary(result: Correction) -> dict[str, Any]:
-    return {
-        **result.summary(),
-        "noise_rate": float(result.noise_rate),  # not rounded, like the seconds
-        "seconds": result.seconds,
-        "class_values": [plain_value(value) for value in result.classes],
-        "class_kind": result.classes.dtype.str if result.classes.dtype.kind in EXACT_KINDS else "object",
-        "duplicates": result.duplicates,
-    }
-
-
-def _config(result: Correction) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "parameters": asdict(result.config),
-        "versions": result.versions,
-        "fingerprint": result.fingerprint,
-        "repeat": result.repeat,
-    }
-
-
-def _made(value: Any, make: Callable[[Any], Any]) -> Any:
+def _if(value: Any, make: Callable[[Any], Any]) -> Any:
     return None if value is None else make(value)
 
 
-@dataclass(frozen=True)
-class RunFile:
-    """`content` is what the run itself writes, as the ending of the name asks for it; None: not in this run."""
-
-    name: str
-    about: str  # for README.md
-    content: Callable[[Correction], Any] = lambda _: None  # the default: others write it
+def _fields(record: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
-FILES = (
-    RunFile(
-        LABELS,
-        "id, given, corrected, status, confidence, certainty, runner_up: one line per sample, in order; a missing "
-        "given label is empty, and so is the runner-up of a picture that could not be read; a copy for people of what "
-        f"{CODES} holds, checked when the run is read",
-        lambda result: (COLUMNS, label_rows(result)),
-    ),
-    RunFile("unreadable.csv", "id, reason: the pictures that could not be read; only if there are any", _unreadable),
-    RunFile(
-        LABELS_PARQUET,
-        "labels.csv once more, where pyarrow is installed; a missing given label is null",
-        lambda result: None if util.find_spec("pyarrow") is None else label_rows(result),
-    ),
-    RunFile("review.sqlite", "what a person decided (`labelmend review`); only where someone did"),
-    RunFile(REVIEW_LOCK, "the process that has a review open; only while one is open"),
-    RunFile(
-        REVIEWED_FILE,
-        "the decisions merged into the labels (`labelmend apply`); from then on labels.csv and labels.parquet hold the "
-        "merged labels",
-    ),
-    RunFile(BEFORE_REVIEW, "labels.csv as the run itself wrote it; only where a review was applied"),
-    RunFile(
-        CODES,
-        "given, corrected, runner_up: the same labels as positions in the classes (-1: no label); and ids, status, "
-        "confidence, certainty",
-        _codes,
-    ),
-    RunFile("votes.npz", "class shares of the suggestions: data, indices, indptr, shape of a CSR matrix", _votes),
-    RunFile(
-        "neighbors.npz",
-        "indices: the nearest samples of each sample",
-        lambda result: {"indices": result.neighbors},
-    ),
-    RunFile(
-        "transition.npz",
-        "transition: P(given | true), rows and columns in the order of the classes; low, high: the ends of its 90 % "
-        "intervals",
-        lambda result: {
-            "transition": result.transition,
-            **({} if result.profile is None else result.profile.ends()),
-        },
-    ),
-    RunFile(
-        "profile.json",
-        "how many labels are wrong, per class and pair, with intervals, and what kind of errors they are",
-        lambda result: _made(result.profile, lambda profile: profile.plain()),
-    ),
-    RunFile(
-        "reasons.csv",
-        "row, id, reason, misfit: the samples in doubt and why, in order; row is the position in labels.csv, counted "
-        "from 0",
-        _reasons,
-    ),
-    RunFile(
-        "misfit.npz",
-        "misfit: how badly each sample fits the classes",
-        lambda result: _made(result.misfit, lambda misfit: {"misfit": misfit}),
-    ),
-    RunFile(
-        "annotators.npz",
-        "how reliable each annotator is; only where the labels came with the names of annotators",
-        lambda result: _made(result.annotators, vars),
-    ),
-    RunFile(
-        "map.npz",
-        "indices, positions: some of the samples on a plane, for the report",
-        lambda result: _made(result.map, vars),
-    ),
-    RunFile(
-        "given.npz",
-        "confidence: probability of each given label; score: the same before anything was adopted from the ensemble, "
-        "by which suspects are ranked (low is suspicious); left_alone: whose label stays for want of evidence, first "
-        "in line for review",
-        _given,
-    ),
-    RunFile(
-        "audit.json",
-        "what became of planted errors; only after `--audit`",
-        lambda result: _made(result.audit, asdict),
-    ),
-    RunFile(
-        "verdict.json",
-        "whether the classes are apart, and what supports the changes; not with preset paper",
-        lambda result: _made(result.verdict, lambda verdict: verdict.plain()),
-    ),
-    RunFile(SUMMARY, "counts, noise rate, classes and their type, confused pairs, duplicates, warnings", _summary),
-    RunFile(
-        "history.json",
-        'one record per round; its "correction" is null where a round only trained',
-        lambda result: [asdict(record) for record in result.history],
-    ),
-    RunFile(
-        CONFIG,
-        "what this folder is, format version, parameters, versions, fingerprint of the data, and the command or call "
-        "that made it",
-        _config,
-    ),
-    RunFile("report.html", "what happened, on one page for people; `labelmend report` writes it anew"),
-    RunFile(
-        "source.json",
-        "where the data came from and how they were read, to show them again",
-        lambda result: _made(result.source, lambda source: source.plain()),
-    ),
-    RunFile("model.safetensors", "weights of the classifier"),
-    RunFile(
-        "model.json",
-        "what kind of classifier it is, which net where it is one, and for embedded pictures which backbone comes "
-        "before it, whose weights are not here",
-    ),
-    RunFile(README, "what each file is, and what to type next"),
-)
+def _unreadable(unreadable: dict[str, str]) -> Any:
+    return ("id", "reason"), [(as_text(name), as_text(reason)) for name, reason in unreadable.items()]
 
 
-def write_files(result: Correction, folder: Path, names: Collection[str] | None = None) -> None:
-    """All files of the table that the run itself writes, but for the model; or those with these names."""
-    for file in FILES:
-        if (names is None or file.name in names) and (content := file.content(result)) is not None:
-            write_file(folder / file.name, content)
+def _codes(run: Correction) -> dict[str, Any]:
+    place = {None: -1} | {value: code for code, value in enumerate(run.classes.tolist())}
+    return {
+        "given": run.given.codes,
+        "corrected": run.corrected_codes,
+        "runner_up": np.array([place[value] for value in run.runner_up.tolist()], dtype=np.int64),
+        "ids": np.array([as_text(name) for name in run.ids], dtype=np.str_),
+        "status": run.status,
+        "confidence": run.confidence.astype(np.float32),
+        "certainty": run.certainty.astype(np.float32),
+    }
+
+
+def _reasons(run: Correction, reason: NDArray[np.str_]) -> Any:
+    """In a file of their own: labels.csv keeps the columns that other commands and people rely on."""
+    fits = np.zeros(len(run), np.float32) if run.misfit is None else run.misfit
+    doubtful = np.flatnonzero(reason != "").tolist()
+    rows = [(row, as_text(run.ids[row]), str(reason[row]), fits[row]) for row in doubtful]
+    return ("row", "id", "reason", "misfit"), rows
+
+
+def _given(run: Correction, confidence: NDArray[np.float32]) -> dict[str, Any]:
+    present = {"confidence": confidence, "score": run.label_score, "left_alone": run.left_alone}
+    return {name: values for name, values in present.items() if values is not None}
+
+
+def _summary(run: Correction) -> dict[str, Any]:
+    return {
+        **run.summary(),
+        "noise_rate": float(run.noise_rate),  # not rounded, like the seconds
+        "seconds": run.seconds,
+        "class_values": [plain_value(value) for value in run.classes],
+        "class_kind": run.classes.dtype.str if run.classes.dtype.kind in EXACT_KINDS else "object",
+        "duplicates": run.duplicates,
+    }
+
+
+CONTENTS: dict[str, Callable[[Correction], Any]] = {  # by name; None: not in this run
+    LABELS: lambda run: (COLUMNS, label_rows(run)),
+    "unreadable.csv": lambda run: _if(run.unreadable or None, _unreadable),
+    LABELS_PARQUET: lambda run: None if util.find_spec("pyarrow") is None else label_rows(run),
+    CODES: _codes,
+    "votes.npz": lambda run: {**_fields(run.votes, "data", "indices", "indptr"), "shape": np.array(run.votes.shape)},
+    "neighbors.npz": lambda run: {"indices": run.neighbors},
+    "transition.npz": lambda run: {"transition": run.transition, **(run.profile.ends() if run.profile else {})},
+    "profile.json": lambda run: _if(run.profile, lambda profile: profile.plain()),
+    "reasons.csv": lambda run: _if(run.reason, lambda reason: _reasons(run, reason)),
+    "misfit.npz": lambda run: _if(run.misfit, lambda misfit: {"misfit": misfit}),
+    "annotators.npz": lambda run: _if(run.annotators, vars),
+    "map.npz": lambda run: _if(run.map, vars),
+    "given.npz": lambda run: _if(run.given_confidence, lambda confidence: _given(run, confidence)),
+    "audit.json": lambda run: _if(run.audit, asdict),
+    "verdict.json": lambda run: _if(run.verdict, lambda verdict: verdict.plain()),
+    SUMMARY: _summary,
+    "history.json": lambda run: [asdict(record) for record in run.history],
+    CONFIG: lambda run: {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "parameters": asdict(run.config),
+        **_fields(run, "versions", "fingerprint", "repeat"),
+    },
+    "source.json": lambda run: _if(run.source, lambda source: source.plain()),
+}
+
+
+def write_files(run: Correction, folder: Path, names: Collection[str] = tuple(CONTENTS)) -> None:
+    """All that the run itself writes, but for the model; or those with these names."""
+    for name in names:
+        if (content := CONTENTS[name](run)) is not None:
+            write_file(folder / name, content)
 
 
 def write_labels(result: Correction, folder: Path) -> None:
@@ -298,3 +227,48 @@ def check_array(name: str, values: NDArray[Any], shape: Sequence[int], low: int 
         return
     if values.dtype.kind not in "iu" or (values.size and not (values.min() >= low and values.max() < end)):
         raise ValueError(f"{name} holds numbers out of range")
+
+
+STATUSES = {
+    "kept": "the given label stays",
+    "corrected": "another label took its place",
+    "review": "doubtful: the best guess, for a person to look at",
+    "filled": "there was no label; this is the best guess",
+    "unreadable": "the picture could not be read and keeps its label; unreadable.csv says why",
+    "reviewed": "a person decided, with `labelmend review` and `labelmend apply`",
+}
+
+
+def run_readme(result: Correction, name: str, present: Collection[str]) -> str:
+    """README.md of a run folder called `name` that holds the files `present`."""
+    abouts = {file: about.replace("|", "\\|") for file, about in FILES.items()}
+    rows = {file: f"| `{file}` | {about} |" for file, about in abouts.items()}
+    head = ["| file | what it is |", "| --- | --- |"]
+    counts = ", ".join(f"{result.count(status):,} {status}" for status in STATUSES if result.count(status))
+    lines = [
+        "# A run of labelmend",
+        "",
+        f"{len(result):,} samples of {len(result.classes):,} classes. When the run ended: {counts}.",
+        "",
+        *(*head, *(row for file, row in rows.items() if file in present), ""),
+    ]
+    if later := [row for file, row in rows.items() if file not in present]:
+        lines += ["Not in every run, or made later:", "", *head, *later, ""]
+    lines += ["The status of a sample, in labels.csv:", ""]
+    lines += [f"- `{status}`: {about}" for status, about in STATUSES.items()]
+    lines += ["", "What to do next, from the folder above this one:", "", "```sh", *_commands(result, name), "```", ""]
+    lines += ["In Python: `result = labelmend.load(PATH)`. Loading executes nothing.", ""]
+    return "\n".join(lines)
+
+
+def _commands(result: Correction, name: str) -> list[str]:
+    run = shlex.quote(name if not name.startswith("-") else f"./{name}")
+    kind = "arrays" if result.source is None else result.source.kind
+    hand_over = {"pictures": "folders --out sorted", "table": "csv --with-data"}.get(kind, "csv")
+    return [
+        f"labelmend report {run}    # a page to look at",
+        f"labelmend review {run}    # decide the doubtful ones in the browser",
+        f"labelmend apply {run}     # merge your decisions into the labels",
+        f"labelmend export {run} --to {hand_over}",
+        "labelmend export --list",
+    ]

@@ -39,8 +39,7 @@ from labelmend.labels import Labels
 from labelmend.models.saved import load_model
 from labelmend.models.vectors import NetFactory
 from labelmend.result import STATUS_TYPE, Correction
-from labelmend.storage.label_table import check_merged, check_tables
-from labelmend.storage.reviewed import read_reviewed, refuse_held, replacing, with_reviewed
+from labelmend.storage.reviewed import check_merged, check_tables, read_reviewed, refuse_held, replacing, with_reviewed
 from labelmend.storage.run_files import (
     BEFORE_REVIEW,
     CODES,
@@ -54,9 +53,9 @@ from labelmend.storage.run_files import (
     SUMMARY,
     check_array,
     read_file,
+    run_readme,
     write_files,
 )
-from labelmend.storage.run_readme import run_readme
 from labelmend.storage.source import source_from
 
 READABLE_VERSIONS = (2, FORMAT_VERSION)
