@@ -90,7 +90,7 @@ def test_data_that_moved_are_named(run, capsys):
         ([], "export needs RUN and --to FORMAT"),
         (["run"], "export needs RUN and --to FORMAT"),
         (["run", "--to", "xlsx"], "the format must be one of csv, parquet"),
-        (["nowhere", "--to", "csv"], "there must be a run folder at nowhere"),
+        (["nowhere", "--to", "csv"], "no run folder at nowhere"),
         (["run", "--to", "csv", "--link"], "--link can be used with folders, huggingface, fiftyone only"),
         (["run", "--to", "csv", "--out", "run/labels.csv", "--force"], "must not be a run or the data"),
         (["run", "--to", "csv", "--out", "plain/x.csv"], "must be writable"),

@@ -119,6 +119,17 @@ def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.parametrize("module", ["labelmend.nets.mlp", "labelmend.ensemble.nets.mlp"])
+def test_our_nets_are_found_by_the_names_of_runs_saved_before(net_of_run, tmp_path, module):
+    net_of_run.save(tmp_path)
+    about = json.loads((tmp_path / "model.json").read_text())
+    assert about["net"] == "labelmend.nets.mlp.MLP"  # wherever the class is
+    (tmp_path / "model.json").write_text(json.dumps({**about, "net": f"{module}.MLP"}))
+    X, _ = blobs()
+    again = load_model(tmp_path, net_of_run.classes, None)
+    np.testing.assert_array_equal(again.predict_proba(X), net_of_run.predict_proba(X))
+
+
 @pytest.mark.parametrize("n_columns", [1, 3, 5])
 def test_rows_with_another_number_of_columns_are_refused(model, n_columns):
     with pytest.raises(DataError, match=rf"features must have 4 columns\. Got {n_columns} instead\."):

@@ -260,7 +260,7 @@ def test_if_every_checkpoint_is_damaged_the_way_out_is_told(folder):
     interrupt(on_vectors, folder, at=3)
     for path in kept(folder):
         emptied(path)
-    with pytest.raises(CheckpointError, match=r"Each of the 2 in .+ is damaged.+Begin anew: delete the folder"):
+    with pytest.raises(CheckpointError, match=r"all 2 in .+ are damaged.+Begin anew: delete the folder"):
         resume(on_vectors, folder)
     assert len(kept(folder)) == 2
 
@@ -327,7 +327,7 @@ def test_tensors_come_back_with_their_order_in_memory(tmp_path):
         assert found[name].stride() == torch.empty_like(value).stride(), name
         assert found[name].dtype == value.dtype
         assert found[name].data_ptr() % 64 == 0
-    with pytest.raises(Damaged, match="there must be a file"):
+    with pytest.raises(Damaged, match="no such file"):
         read(tmp_path / "other")
 
 

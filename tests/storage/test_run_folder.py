@@ -579,7 +579,7 @@ def test_format_2_which_has_no_source_is_still_read(saved):
 
 def test_what_is_not_a_run_folder_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(RunFolderError, match="there must be a run folder at"):
+        with pytest.raises(RunFolderError, match="no run folder at"):
             labelmend.load(path)
 
 

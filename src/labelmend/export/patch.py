@@ -214,7 +214,7 @@ def _label_column(patch: Patch, columns: Columns, header: Sequence[str]) -> str:
     found = next((name for name in wanted if name in header), None)
     if found is None:
         asked = " or ".join(repr(name) for name in wanted if name)
-        raise DataError(f"there must be a column {asked}. There are: {_listed(header)}; name it with --labels.")
+        raise DataError(f"no such column: {asked}. The table has {_listed(header)}; name it with --labels.")
     return found
 
 
@@ -224,7 +224,7 @@ def _rows_by_id(patch: Patch, columns: Columns, header: Sequence[str], n_rows: i
     if name is None:
         return {str(row): row for row in range(n_rows)}
     if name not in header:
-        raise DataError(f"there must be a column {name!r}. There are: {_listed(header)}.")
+        raise DataError(f"no such column: {name!r}. The table has {_listed(header)}.")
     ids = values(name)
     row_of = {value: row for row, value in enumerate(ids)}
     if len(row_of) < len(ids):

@@ -71,7 +71,7 @@ def refuse_target(target: Path, force: bool) -> None:
     if target.is_dir() or ((target.exists() or target.is_symlink()) and not force):
         raise RunFolderError(f"the file to write must not exist. {target} does; choose another name or use --force.")
     if not target.resolve().parent.is_dir():
-        raise RunFolderError(f"there must be a folder {target.resolve().parent} to write to. There is none.")
+        raise RunFolderError(f"no such folder: {target.resolve().parent}")
 
 
 def _write(model: ImageModel | VectorModel, path: Path) -> None:

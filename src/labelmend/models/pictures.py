@@ -27,7 +27,6 @@ from labelmend.inputs.pictures.cache import decoded, in_three_colours
 from labelmend.inputs.pictures.folders import pictures_below
 from labelmend.inputs.pictures.records import Sources, spelled
 from labelmend.inputs.pictures.tables import check_pixels
-from labelmend.models.deployed import Colours, EmbeddedClassifier, PictureClassifier
 from labelmend.models.pooled import Pooled
 from labelmend.models.vectors import (
     Head,
@@ -38,11 +37,54 @@ from labelmend.models.vectors import (
     probabilities,
     write_model,
 )
+from labelmend.samples import centre_crop
 
 TRAINED, EMBEDDED, EMBEDDED_POOLED = "pictures-trained", "pictures-embedded", "pictures-embedded-pooled"
 BATCH_PIXELS = 2**21  # of all pictures that a net sees at once
 MOST, LEAST = 512, 8  # pictures at once
 NAMED = 3  # unreadable pictures named in a message
+
+
+class Colours(nn.Module):
+    """uint8 (n, height, width, 3) -> float32 (n, 3, height, width), normalised; the layout stays channels last."""
+
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(self, mean: Tensor, spread: Tensor, divisor: float) -> None:
+        super().__init__()
+        self.divisor = divisor  # of pixel values, before they are normalised
+        self.register_buffer("mean", mean.detach().cpu().float().reshape(1, 3, 1, 1).clone())
+        self.register_buffer("spread", spread.detach().cpu().float().reshape(1, 3, 1, 1).clone())
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return (pixels.permute(0, 3, 1, 2).float() / self.divisor - self.mean) / self.spread
+
+
+class PictureClassifier(nn.Module):
+    """Pictures -> logits by a net that was trained on pictures."""
+
+    def __init__(self, colours: Colours, crop: int, net: nn.Module) -> None:
+        super().__init__()
+        self.colours, self.crop, self.net = colours, crop, net
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        logits: Tensor = self.net(self.colours(centre_crop(pixels, self.crop)))[1]
+        return logits
+
+
+class EmbeddedClassifier(nn.Module):
+    """Pictures -> features of a frozen backbone -> logits."""
+
+    def __init__(self, colours: Colours, backbone: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.colours, self.backbone, self.head = colours, backbone, head
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        out = self.backbone(self.colours(pixels))
+        features: Tensor = out[0] if isinstance(out, tuple) else out
+        logits: Tensor = self.head(features.float())
+        return logits
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from labelmend.errors import RunFolderError
 from labelmend.files.reading import read_json, regular_file
-from labelmend.models.deployed import Scale, VectorClassifier
 from labelmend.models.pictures import EMBEDDED_POOLED, TRAINED, EmbeddedImageModel, NamedBackbone, TrainedImageModel
 from labelmend.models.pooled import Pooled, part
 from labelmend.models.vectors import (
@@ -25,6 +24,8 @@ from labelmend.models.vectors import (
     WEIGHTS,
     Head,
     NetFactory,
+    Scale,
+    VectorClassifier,
     VectorModel,
 )
 

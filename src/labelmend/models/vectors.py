@@ -27,7 +27,6 @@ from labelmend.ensemble.nets.resnet import ResNet50
 from labelmend.errors import DataError, RunFolderError
 from labelmend.evidence.preparation import Preparation, dense, seen_columns
 from labelmend.inputs.features import Scaler, check_finite, read_features
-from labelmend.models.deployed import Scale, VectorClassifier
 from labelmend.models.fit import fit_classifier
 from labelmend.models.pooled import Pooled
 
@@ -36,6 +35,48 @@ WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 VECTORS, POOLED = "vectors", "vectors-pooled"
 AT_ONCE = 2**24  # numbers held at once: columns of the rows, and leaves of a hundred trees by class
 FEWEST_AT_ONCE, MOST_AT_ONCE = 16, 4096
+
+
+class Scale(nn.Module):
+    """A `Scaler` as a layer: project where there is a projection, then centre and scale."""
+
+    mean: Tensor
+    scale: Tensor
+    projection: Tensor | None
+
+    def __init__(
+        self, mean: NDArray[np.float32], scale: NDArray[np.float32], projection: NDArray[np.float32] | None = None
+    ) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.from_numpy(np.array(mean)))
+        self.register_buffer("scale", torch.from_numpy(np.array(scale)))
+        self.register_buffer("projection", None if projection is None else torch.from_numpy(np.array(projection)))
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.mean) if self.projection is None else len(self.projection)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        if self.projection is not None:
+            rows = rows @ self.projection
+        return (rows - self.mean) / self.scale
+
+
+class VectorClassifier(nn.Module):
+    """float32 (n, columns) -> logits."""
+
+    def __init__(self, scale: Scale, net: nn.Module) -> None:
+        super().__init__()
+        self.scale, self.net = scale, net
+
+    @property
+    def n_columns(self) -> int:
+        return self.scale.n_columns
+
+    def forward(self, rows: Tensor) -> Tensor:
+        logits: Tensor = self.net(self.scale(rows))[1]
+        return logits
+
 
 Head = VectorClassifier | Pooled
 

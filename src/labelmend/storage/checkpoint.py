@@ -129,8 +129,8 @@ class Checkpoints(NoCheckpoints):
         if unusable:
             path, why = next(iter(unusable.items()))
             raise CheckpointError(
-                f"there must be a whole checkpoint to go on from. Each of the {len(unusable)} in {self.folder} is "
-                f"damaged, {path.name} like this: {why}. Begin anew: delete the folder (labelmend correct: --force)."
+                f"no checkpoint can be used: all {len(unusable)} in {self.folder} are damaged, for example "
+                f"{path.name}: {why}. Begin anew: delete the folder (labelmend correct: --force)."
             )
         return False
 

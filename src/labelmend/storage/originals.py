@@ -190,7 +190,7 @@ def _open_files(files: Sequence[str], ids: Sequence[str], data: Path | None) -> 
     above = os.path.commonpath([os.path.dirname(name) for name in files])
     paths = [Path(name) if data is None else data / os.path.relpath(name, above) for name in files]
     if not any(os.path.lexists(path) for path in paths):
-        raise DataError(f"there must be pictures such as {paths[0]}. There are none; say where they are with --data.")
+        raise DataError(f"no such picture: {paths[0]}, nor any other of the run; say where they are with --data.")
     pictures = Pictures(np.array(ids, dtype=np.str_), [None] * len(ids), None, paths)
     return OriginalPictures(pictures, np.arange(len(ids)))
 

@@ -103,7 +103,7 @@ def read_run(folder: Path) -> Correction:
     """What the run itself said, whatever a person has decided since, and without its classifier: `model` is None."""
     config = _read_config(folder)
     if config is None:
-        raise RunFolderError(f"there must be a run folder at {folder}. There is none, or its config.json is damaged.")
+        raise RunFolderError(f"no run folder at {folder}, or its config.json is damaged.")
     if config.get("format_version") not in READABLE_VERSIONS:
         raise RunFolderError(
             f"the run folder must be of format {' or '.join(map(str, READABLE_VERSIONS))}. {folder} is of format "
