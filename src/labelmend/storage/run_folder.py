@@ -36,7 +36,6 @@ from labelmend.files.reading import checked_fields, read_json, regular_file
 from labelmend.files.writing import flush, whole_folder
 from labelmend.inputs.labels import objects
 from labelmend.labels import Labels
-from labelmend.models.saved import load_model
 from labelmend.models.vectors import NetFactory
 from labelmend.result import STATUS_TYPE, Correction
 from labelmend.storage.reviewed import check_merged, check_tables, read_reviewed, refuse_held, replacing, with_reviewed
@@ -84,6 +83,8 @@ def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) 
     After `labelmend apply`, the labels are the reviewed ones.
     backbone: of a model for embedded pictures, if it was a module of your own or has moved.
     """
+    from labelmend.models.saved import load_model  # it knows pictures and backbones, which a run on arrays never meets
+
     folder = Path(path)
     result = load_labels(folder)
     with reading(folder):
