@@ -246,10 +246,9 @@ class Correction:
         with_data: your own table around the labels. data: where the data are now, if they have moved.
         """
         from labelmend.export.formats import export
-        from labelmend.export.handover import Options
 
-        options = Options(review, link, with_data, None if data is None else Path(data))
-        done = export(self, to, Path(path), force, options)
+        place = None if data is None else Path(data)
+        done = export(self, to, Path(path), force, review=review, link=link, with_data=with_data, data=place)
         for note in done.notes:
             warnings.warn(note, LabelmendWarning, stacklevel=2)
         return done.path

@@ -493,7 +493,7 @@ def test_a_model_is_exported_from_its_run(table, capsys):
     assert main(["export-model", "run", "model.onnx"]) == 2
     assert "choose another name or use --force" in capsys.readouterr().err
     assert main(["export-model", "nowhere", "other.onnx"]) == 2
-    assert "there must be a run folder at nowhere" in capsys.readouterr().err
+    assert "no run folder at nowhere" in capsys.readouterr().err
 
 
 # Refusing

@@ -22,7 +22,7 @@ from coloured import COLOURS, TINY, coloured, write_folders
 from labelmend.cli import correct as correct_command
 from labelmend.cli.main import main
 from labelmend.files.writing import locked
-from labelmend.storage import job, run_folder
+from labelmend.storage import job
 from labelmend.storage.job import read_job
 
 SMALL = {"device": "cpu", "n_rounds": 4, "n_branches": 2, "packages_per_branch": 2, "hidden": 8, "graph_k": 5}
@@ -182,7 +182,7 @@ def test_a_full_disk_at_the_end_costs_only_the_end(table, monkeypatch, capsys):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder, "_write_json", full)
+        patch.setattr("labelmend.storage.run_files.write_json", full)
         assert main([*table, *ALWAYS]) == 2
     assert "labelmend: go on with: labelmend correct --resume run\n" in capsys.readouterr().err
     assert main(["correct", "--resume", "run"]) == 0

@@ -11,7 +11,7 @@ from labelmend.cli.main import main
 from labelmend.export.formats import FORMATS
 from labelmend.review.apply import apply
 from labelmend.review.decisions import Choice, Decisions, Subject
-from labelmend.storage.run_readme import run_readme
+from labelmend.storage.run_files import run_readme
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_what_the_readme_says_can_be_typed(run, table, capsys):
     line = next(line for line in text.splitlines() if line.startswith("labelmend export run --to"))
     assert main(line.split()[1:]) == 0
     assert [row["kind"] for row in read_table("run.csv")] == NEW
-    assert line in run_readme(table, "run", "", ())
+    assert line in run_readme(table, "run", ())
 
 
 def test_a_run_without_a_classifier_of_ours_is_exported_all_the_same(run):
@@ -90,7 +90,7 @@ def test_data_that_moved_are_named(run, capsys):
         ([], "export needs RUN and --to FORMAT"),
         (["run"], "export needs RUN and --to FORMAT"),
         (["run", "--to", "xlsx"], "the format must be one of csv, parquet"),
-        (["nowhere", "--to", "csv"], "there must be a run folder at nowhere"),
+        (["nowhere", "--to", "csv"], "no run folder at nowhere"),
         (["run", "--to", "csv", "--link"], "--link can be used with folders, huggingface, fiftyone only"),
         (["run", "--to", "csv", "--out", "run/labels.csv", "--force"], "must not be a run or the data"),
         (["run", "--to", "csv", "--out", "plain/x.csv"], "must be writable"),

@@ -7,7 +7,7 @@ from PIL import Image
 
 from handed_over import GIVEN, NEW, SURE, pixels, read_table, tree, write_pictures
 from labelmend.errors import LabelmendWarning
-from labelmend.export.picture_files import Names, safe_name
+from labelmend.export.folders import Names, safe_name
 from labelmend.inputs.pictures.find import find_pictures
 from labelmend.result import Source
 from labelmend.storage.source import picture_source

@@ -9,7 +9,7 @@ import pytest
 from handed_over import CHANGED, GIVEN, NEW, SURE, read_table, tree, write_pictures, write_table
 from labelmend.cli.main import main
 from labelmend.errors import ConfigError, DataError, RunFolderError
-from labelmend.export.undo import Columns, undo
+from labelmend.export.patch import Columns, undo
 from labelmend.storage.source import picture_source, table_source
 
 
@@ -92,9 +92,9 @@ def test_samples_that_are_not_there_are_named(table):
     Path("new.csv").write_text("".join(lines[:-2]))
     with pytest.raises(DataError, match="1 are not there: 6"):
         undone("new.csv")
-    with pytest.raises(DataError, match="there must be a column 'nothing'"):
+    with pytest.raises(DataError, match="no such column: 'nothing'"):
         undone("new.csv", columns=Columns(id="nothing"))
-    with pytest.raises(DataError, match="there must be a column 'nothing'"):
+    with pytest.raises(DataError, match="no such column: 'nothing'"):
         undone("new.csv", columns=Columns(labels="nothing"))
     with pytest.raises(DataError, match="must name every row once"):
         undone("new.csv", columns=Columns(id="status"))
@@ -153,7 +153,7 @@ def test_what_is_no_patch_is_refused(text):
     Path("p.json").write_text(text)
     with pytest.raises(DataError, match="must be a patch that"):
         undone("t.csv")
-    with pytest.raises(DataError, match="there must be a file"):
+    with pytest.raises(DataError, match="no such file"):
         undo(Path("nowhere.json"), Path("t.csv"), Path("out"))
 
 

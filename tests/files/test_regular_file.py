@@ -14,8 +14,7 @@ import labelmend
 from blobs import QUICK, blobs
 from labelmend.cli.main import main
 from labelmend.errors import DataError, LabelmendError
-from labelmend.export.patch import read_patch
-from labelmend.export.undo import undo
+from labelmend.export.patch import read_patch, undo
 from labelmend.files.reading import regular_file
 from labelmend.inputs.pictures.find import find_pictures, holds_pictures
 from labelmend.inputs.table_rows import open_rows

@@ -170,7 +170,7 @@ def test_an_unknown_ending_is_refused(tmp_path, name):
 
 def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path):
     (tmp_path / "folder.csv").mkdir()
-    for name, words in (("nowhere.csv", "there must be a file"), ("folder.csv", "It is a folder")):
+    for name, words in (("nowhere.csv", "no such file"), ("folder.csv", "It is a folder")):
         with pytest.raises(DataError, match=words):
             load_table(tmp_path / name, "y")
 
@@ -305,7 +305,7 @@ def test_an_npy_takes_its_labels_from_another_file_or_a_column(tmp_path):
 
 @pytest.mark.parametrize("labels", ["2", "-3", "digit", "nowhere.npy"])
 def test_labels_an_npy_does_not_have_are_refused(tmp_path, labels):
-    with pytest.raises(DataError, match=r"column number below 2|there must be a file"):
+    with pytest.raises(DataError, match=r"column number below 2|no such file"):
         npy_table(tmp_path, FEATURES, labels)
 
 

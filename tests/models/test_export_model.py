@@ -95,7 +95,7 @@ def test_an_existing_file_is_replaced_only_by_force(vector_model, tmp_path):
     assert metadata(target)["kind"] == "vectors"
     with pytest.raises(RunFolderError, match="must not exist"):
         export_model(vector_model, tmp_path, force=True)
-    with pytest.raises(RunFolderError, match="there must be a folder"):
+    with pytest.raises(RunFolderError, match="no such folder"):
         export_model(vector_model, tmp_path / "nowhere" / "model.onnx")
 
 

@@ -17,7 +17,8 @@ from labelmend.inputs.features import fit_scaler
 from labelmend.inputs.pictures.cache import decode
 from labelmend.inputs.pictures.find import find_pictures
 from labelmend.models.pictures import EmbeddedImageModel, TrainedImageModel
-from labelmend.models.vectors import fit_vector_model, load_model
+from labelmend.models.saved import load_model
+from labelmend.models.vectors import fit_vector_model
 from labelmend.samples import ImageSamples
 
 Image = pytest.importorskip("PIL.Image")

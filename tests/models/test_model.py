@@ -12,7 +12,8 @@ from blobs import QUICK, blobs
 from labelmend.errors import DataError, RunFolderError
 from labelmend.evidence.preparation import fit_preparation, seen_columns
 from labelmend.inputs.features import fit_scaler, read_features
-from labelmend.models.vectors import fit_vector_model, load_model
+from labelmend.models.saved import load_model
+from labelmend.models.vectors import fit_vector_model
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +117,17 @@ def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
         load_model(tmp_path, model.classes, None)
     again = load_model(tmp_path, model.classes, MLP)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("module", ["labelmend.nets.mlp", "labelmend.ensemble.nets.mlp"])
+def test_our_nets_are_found_by_the_names_of_runs_saved_before(net_of_run, tmp_path, module):
+    net_of_run.save(tmp_path)
+    about = json.loads((tmp_path / "model.json").read_text())
+    assert about["net"] == "labelmend.nets.mlp.MLP"  # wherever the class is
+    (tmp_path / "model.json").write_text(json.dumps({**about, "net": f"{module}.MLP"}))
+    X, _ = blobs()
+    again = load_model(tmp_path, net_of_run.classes, None)
+    np.testing.assert_array_equal(again.predict_proba(X), net_of_run.predict_proba(X))
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 5])

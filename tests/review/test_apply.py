@@ -73,7 +73,7 @@ def test_the_parquet_says_the_same(run, decide):
 
 def test_a_stale_parquet_does_not_stay(run, decide, monkeypatch):
     decide((0, LABEL, 2))
-    monkeypatch.setattr("labelmend.storage.run_folder.util.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     apply(run)
     assert not (run / "labels.parquet").exists()
 
@@ -251,7 +251,7 @@ def test_a_run_that_holds_decisions_is_not_replaced(run, decide):
 def test_no_run_no_review(tmp_path, capsys):
     for verb in ("apply", "review"):
         assert main([verb, str(tmp_path / "none")]) == 2
-        assert "there must be a run folder" in capsys.readouterr().err
+        assert "no run folder" in capsys.readouterr().err
 
 
 def test_what_moves_the_cursor_is_spelled_out(tmp_path, capsys):

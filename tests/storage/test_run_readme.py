@@ -7,8 +7,7 @@ import labelmend
 from blobs import QUICK, blobs
 from labelmend.decision.posterior import STATUS_NAMES
 from labelmend.result import UNREADABLE, Source
-from labelmend.storage import run_folder
-from labelmend.storage.run_readme import STATUSES, file_table, run_readme
+from labelmend.storage.run_files import STATUSES, run_readme
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +28,8 @@ def test_every_file_of_a_run_is_explained_and_no_other_is_said_to_be_there(resul
     assert "unreadable.csv" not in rows((result.save(tmp_path / "other") / "README.md").read_text().split("Not in")[0])
 
 
-def test_the_table_is_that_of_the_docstring():
-    table = file_table(run_folder.__doc__)
-    assert table["neighbors.npz"] == "indices: the nearest samples of each sample"
-    assert table["labels.csv"].endswith("a copy for people of what codes.npz holds, checked when the run is read")
-    assert "Classes that are numbers" not in " ".join(table.values())
-
-
 def test_every_status_has_its_meaning(result):
-    text = run_readme(result, "run", run_folder.__doc__, ())
+    text = run_readme(result, "run", ())
     assert {*STATUS_NAMES, UNREADABLE, "reviewed"} == set(STATUSES)
     for status, about in STATUSES.items():
         assert f"- `{status}`: {about}" in text
@@ -45,7 +37,7 @@ def test_every_status_has_its_meaning(result):
 
 @pytest.mark.parametrize("name", ["run", "my run; rm -rf x", "-x"])
 def test_the_commands_can_be_typed(result, name):
-    text = run_readme(dataclasses.replace(result, source=Source("pictures")), name, "", ())
+    text = run_readme(dataclasses.replace(result, source=Source("pictures")), name, ())
     export = next(line for line in text.splitlines() if line.startswith("labelmend export") and "--to" in line)
     words = shlex.split(export)
     assert words[2].removeprefix("./") == name
@@ -54,5 +46,5 @@ def test_the_commands_can_be_typed(result, name):
 
 
 def test_a_pipe_does_not_end_a_cell(result):
-    text = run_readme(result, "run", run_folder.__doc__, ())
+    text = run_readme(result, "run", ())
     assert "P(given \\| true)" in text

@@ -39,7 +39,8 @@ from labelmend.review.trusted import Decided, merge_decided, read_decided
 from labelmend.runs.pictures import choose_mode
 from labelmend.storage.checkpoint import CHECKPOINT_SECONDS
 from labelmend.storage.job import Job, read_job, refuse_unfinished, running
-from labelmend.storage.run_folder import CONFIG, load, refuse_existing
+from labelmend.storage.run_files import CONFIG
+from labelmend.storage.run_folder import load, refuse_existing
 from labelmend.storage.source import command_text, picture_source, table_source
 
 Parameters = dict[str, Any]

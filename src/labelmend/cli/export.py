@@ -11,7 +11,7 @@ import json
 from labelmend.errors import ConfigError
 from labelmend.export.formats import FORMATS, check_options, default_target, export, find_format
 from labelmend.export.handover import Options
-from labelmend.export.undo import Columns, undo
+from labelmend.export.patch import Columns, undo
 from labelmend.report.wording import printable
 from labelmend.storage.run_folder import load_labels
 
@@ -27,7 +27,7 @@ def export_command(arguments: argparse.Namespace) -> None:
     check_options(chosen, options)  # what is wrong here is told before the run is read
     target = arguments.out or default_target(arguments.folder, chosen)
     result = load_labels(arguments.folder)
-    done = export(result, chosen.name, target, arguments.force, options, arguments.folder)
+    done = export(result, chosen.name, target, arguments.force, arguments.folder, **vars(options))
     if arguments.json:
         about = {"out": str(done.path), "to": chosen.name, "samples": len(result), "changed": done.n_changed}
         print(json.dumps({**about, "notes": done.notes}))

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labelmend.errors import ConfigError
-from labelmend.export.cleanlab import write_cleanlab
-from labelmend.export.coco import write_coco
-from labelmend.export.fiftyone import write_fiftyone
+from labelmend.export.annotations import write_coco, write_fiftyone
 from labelmend.export.folders import write_folders
 from labelmend.export.handover import Handover, Options, make_handover
 from labelmend.export.hugging_face import write_hugging_face
 from labelmend.export.label_studio import write_label_studio
 from labelmend.export.patch import write_patch
-from labelmend.export.tables import write_csv, write_parquet
+from labelmend.export.tables import write_cleanlab, write_csv, write_parquet
 from labelmend.inputs.pictures.pixels import quiet
 from labelmend.result import Correction
 from labelmend.storage.source import places
@@ -65,12 +63,15 @@ def export(
     to: str,
     path: Path,
     force: bool = False,
-    options: Options | None = None,
     run: Path | None = None,
+    *,
+    review: str = "corrected",
+    link: bool = False,
+    with_data: bool = False,
+    data: Path | None = None,
 ) -> Exported:
-    """Write `result` in the format `to`; `run` is its folder, if it has one."""
-    options = options or Options()
-    chosen = find_format(to)
+    """Write `result` in the format `to`; `run` is its folder, if it has one; the rest are the fields of `Options`."""
+    options, chosen = Options(review, link, with_data, data), find_format(to)
     check_options(chosen, options)
     keep = [*([] if run is None else [run]), *places(result.source, options.data)]
     marker = {"to": chosen.name} if chosen.folder else None

@@ -5,20 +5,22 @@ Knows the result of a run and where its data are; does not write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.inputs.pictures.pixels import require_pillow
+from labelmend.inputs.pictures.pixels import Unreadable, require_pillow
 from labelmend.result import UNREADABLE, Correction, plain_value
 from labelmend.storage.originals import OriginalPictures, Originals, open_originals
-from labelmend.storage.run_folder import as_text
+from labelmend.storage.run_files import as_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,11 @@ class Handover:
 
     @cached_property
     def labels(self) -> list[Any]:
-        return [plain_or_none(value) for value in self.result.given.values(self.codes)]
+        return _plain(self.result.given.values(self.codes))
 
     @cached_property
     def given(self) -> list[Any]:
-        return [plain_or_none(value) for value in self.result.given.values(self.result.given.codes)]
+        return _plain(self.result.given.values(self.result.given.codes))
 
     @cached_property
     def class_names(self) -> list[str]:
@@ -65,10 +67,14 @@ class Handover:
         value = self.confidence[index]
         return None if np.isnan(value) else float(str(value))
 
-    def score_text(self, index: int) -> str:
+    @property
+    def scores(self) -> list[float | None]:
+        return [self.score(index) for index in range(len(self.ids))]
+
+    @property
+    def score_texts(self) -> list[str]:
         """The same for a table; empty where nothing is known."""
-        value = self.confidence[index]
-        return "" if np.isnan(value) else str(value)
+        return ["" if np.isnan(value) else str(value) for value in self.confidence]
 
     @cached_property
     def originals(self) -> Originals:
@@ -93,11 +99,19 @@ class Handover:
         if self.originals.reason and self.originals.reason not in self.notes:
             self.notes.append(self.originals.reason)
 
-    def note_left_out(self, left_out: Sequence[tuple[str, str]], more: str = "") -> None:
-        """Pictures that could not be had: (id, reason) of each."""
+    def of_each(self, put: Callable[[int], T]) -> tuple[list[T | None], list[tuple[str, str]]]:
+        """What `put` gives for each sample; None where the picture cannot be read, with (id, reason) and a note."""
+        found, left_out = list[T | None](), list[tuple[str, str]]()
+        for index, name in enumerate(self.ids):
+            try:
+                found.append(put(index))
+            except Unreadable as error:
+                found.append(None)
+                left_out.append((name, str(error)))
         if left_out:
             name, why = left_out[0]
-            self.notes.append(f"{len(left_out):,} picture(s) left out, for example {name}: {why}{more}")
+            self.notes.append(f"{len(left_out):,} picture(s) left out, for example {name}: {why}")
+        return found, left_out
 
 
 def make_handover(result: Correction, run: Path, target: Path, options: Options) -> Handover:
@@ -108,5 +122,9 @@ def make_handover(result: Correction, run: Path, target: Path, options: Options)
     return Handover(result, run, target, options, [as_text(name) for name in result.ids], codes, confidence)
 
 
-def plain_or_none(value: Any) -> Any:
-    return None if value is None else plain_value(value)
+def _plain(values: Iterable[Any]) -> list[Any]:
+    return [None if value is None else plain_value(value) for value in values]
+
+
+def texts(values: Iterable[Any]) -> list[str]:
+    return ["" if value is None else as_text(value) for value in values]

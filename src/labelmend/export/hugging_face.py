@@ -13,7 +13,6 @@ needed. A picture that cannot be had is null.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,19 +22,38 @@ from typing import Any
 import numpy as np
 
 from labelmend.errors import DataError
-from labelmend.export.arrow import Features, described, replace_labels, table_with_labels
+from labelmend.export.folders import png_bytes
 from labelmend.export.handover import Handover
-from labelmend.export.picture_files import png_bytes
-from labelmend.export.source_table import CONFIDENCE, GIVEN, TABLES, label_column, samples_of_rows, source_table
-from labelmend.export.tables import scores
+from labelmend.export.source_table import (
+    CONFIDENCE,
+    GIVEN,
+    TABLES,
+    Features,
+    described,
+    label_column,
+    replace_labels,
+    samples_of_rows,
+    source_table,
+    table_with_labels,
+)
 from labelmend.files.parquet import require_pyarrow
 from labelmend.inputs.pictures.pixels import Unreadable, open_source, reasons
 from labelmend.inputs.pictures.records import Source, Sources
 from labelmend.inputs.pictures.tables import PICTURE_COLUMNS, is_saved_dataset, open_saved
 from labelmend.result import UNREADABLE
 from labelmend.storage.originals import OriginalPictures
+from labelmend.storage.run_files import write_json
 
-DATA, STATE, INFO = "data-00000-of-00001.arrow", "state.json", "dataset_info.json"
+DATA = "data-00000-of-00001.arrow"
+INFO = {"description": "labels corrected by labelmend", "citation": "", "homepage": "", "license": ""}
+STATE: dict[str, Any] = {
+    "_data_files": [{"filename": DATA}],
+    "_format_columns": None,
+    "_format_kwargs": {},
+    "_format_type": None,
+    "_output_all_columns": False,
+    "_split": None,
+}
 ROWS_AT_ONCE, PICTURES_AT_ONCE = 10_000, 100
 IMAGE = {"_type": "Image"}
 WORDS = {"double": "float64", "float": "float32", "halffloat": "float16"}  # where Arrow has another word
@@ -60,19 +78,9 @@ def write_hugging_face(handover: Handover, folder: Path) -> None:
         writer.write_table(first)
         for batch in batches:
             writer.write_table(batch)
-    state: dict[str, Any] = {
-        "_data_files": [{"filename": DATA}],
-        "_fingerprint": _fingerprint(handover),
-        "_format_columns": None,
-        "_format_kwargs": {},
-        "_format_type": None,
-        "_output_all_columns": False,
-        "_split": None,
-    }
-    info = {"description": "labels corrected by labelmend", "citation": "", "homepage": "", "license": ""}
-    (folder / STATE).write_text(json.dumps(state, indent=2), encoding="utf-8")
     features = {} if content.features is None else {"features": content.features}
-    (folder / INFO).write_text(json.dumps({**info, **features}, indent=2), encoding="utf-8")
+    write_json(folder / "state.json", {**STATE, "_fingerprint": _fingerprint(handover)})
+    write_json(folder / "dataset_info.json", {**INFO, **features})
     if absent:
         handover.notes.append(f"{len(absent):,} picture(s) that cannot be read are null, the first in row {absent[0]}")
 
@@ -126,7 +134,7 @@ def _labels_alone(handover: Handover) -> tuple[Any, Features]:
         "id": pyarrow.array(handover.ids, pyarrow.string()),
         "label": pyarrow.array(codes[0], pyarrow.int64()),
         GIVEN: pyarrow.array(codes[1], pyarrow.int64()),
-        CONFIDENCE: pyarrow.array(scores(handover), pyarrow.float32()),
+        CONFIDENCE: pyarrow.array(handover.scores, pyarrow.float32()),
     }
     label = {"names": handover.class_names, "_type": "ClassLabel"}
     table = pyarrow.table(columns)

@@ -22,10 +22,8 @@ from xml.etree import ElementTree
 
 from labelmend import __version__
 from labelmend.errors import DataError
-from labelmend.export.coco import common_folder
-from labelmend.export.handover import Handover
-from labelmend.export.picture_files import ending, place
-from labelmend.export.tables import texts
+from labelmend.export.folders import common_folder, ending, place
+from labelmend.export.handover import Handover, texts
 from labelmend.inputs.pictures.pixels import Unreadable
 from labelmend.storage.originals import OriginalPictures
 
@@ -107,24 +105,24 @@ def _task(handover: Handover, index: int, shown: dict[str, Any]) -> dict[str, An
     return task
 
 
-def _pictures(handover: Handover, found: OriginalPictures, folder: Path) -> tuple[list[dict[str, Any] | None], str]:
+def _pictures(handover: Handover, found: OriginalPictures, folder: Path) -> tuple[Iterable[dict[str, Any] | None], str]:
     """The address of each picture, None for one that cannot be had; and how to make Label Studio show them."""
     final = handover.target
-    files: list[Path | None] = []
-    left_out = []
-    for index, name in enumerate(handover.ids):
+
+    def file_of(index: int) -> Path:
         file = found.path(index)
-        try:
-            if file is None:
-                file = _write(found, index, folder, final)
-            elif not file.is_file():
-                file = None
-                raise Unreadable("there is no such file")
-        except Unreadable as error:
-            left_out.append((name, str(error)))
-        files.append(file)
-    handover.note_left_out(left_out)
-    below = common_folder([file for file in files if file is not None]) or str(final.absolute())
+        if file is None:  # it is inside another file: written beside the tasks
+            source = found.source(index)
+            name = f"{index:06d}{ending(source)}"
+            (folder / "images").mkdir(exist_ok=True)
+            place(source, folder / "images" / name, link=False)
+            return final / "images" / name
+        if not file.is_file():
+            raise Unreadable("there is no such file")
+        return file
+
+    files, _ = handover.of_each(file_of)
+    below = common_folder(files) or str(final.absolute())
     root = os.path.dirname(below)  # the folder of a storage must lie below the root
     addresses = [None if file is None else {"image": _address(file, root)} for file in files]
     return addresses, README.format(root=shlex.quote(root), folder=below)
@@ -132,11 +130,3 @@ def _pictures(handover: Handover, found: OriginalPictures, folder: Path) -> tupl
 
 def _address(file: Path, root: str) -> str:
     return f"/data/local-files/?d={quote(os.path.relpath(os.path.abspath(file), root))}"
-
-
-def _write(found: OriginalPictures, index: int, folder: Path, final: Path) -> Path:
-    source = found.source(index)
-    name = f"{index:06d}{ending(source)}"
-    (folder / "images").mkdir(exist_ok=True)
-    place(source, folder / "images" / name, link=False)
-    return final / "images" / name

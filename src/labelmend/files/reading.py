@@ -35,7 +35,7 @@ def regular_file(path: Path) -> Path:
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"there must be a file {path}. There is none; check the path.") from None
+        raise DataError(f"no such file: {path}") from None
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         raise DataError(f"{path} must be readable. Got: {getattr(error, 'strerror', None) or error}.") from error
     if not stat.S_ISREG(mode):

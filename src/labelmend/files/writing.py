@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import glob
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from labelmend.errors import CheckpointError
@@ -17,22 +18,37 @@ ABANDONED_SECONDS = 24 * 3600.0
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
-def flush(folder: Path) -> None:
-    """Make sure of the disk: a rename must not get there before the contents."""
-    for written in folder.iterdir():
-        with written.open("r+b") as file:
-            os.fsync(file.fileno())
-    flush_names(folder)
-
-
-def flush_names(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A passing name beside `path` to write to. Once that is on the disk, it takes the place of what is there."""
+    partial = _passing_name(path)
     try:
-        os.fsync(descriptor)
+        yield partial
+        flush_file(partial)
+        partial.replace(path)
+        flush_names(path.parent)
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path, guard: AbstractContextManager[None] | None = None) -> Iterator[Path]:
+    """The same for a folder, which its writer flushes; `guard` is entered while the two folders change places."""
+    partial = _passing_name(path)
+    try:
+        partial.mkdir()
+        yield partial
+        with guard or nullcontext():
+            put_in_place(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # what failed, or the old folder that changed places with the new
+
+
+def _passing_name(path: Path) -> Path:
+    """For this write alone; those that killed processes left are taken away."""
+    clear_leftovers(path.parent, f".{glob.escape(path.name)}.*.partial")
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def clear_leftovers(folder: Path, pattern: str) -> None:
@@ -43,9 +59,26 @@ def clear_leftovers(folder: Path, pattern: str) -> None:
                 shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
 
 
-def leftovers_of(name: str) -> str:
-    """What matches the passing names of a file or folder."""
-    return f".{glob.escape(name)}.*.partial"
+def flush(folder: Path) -> None:
+    """Make sure of the disk: a rename must not get there before the contents."""
+    for written in folder.iterdir():
+        flush_file(written)
+    flush_names(folder)
+
+
+def flush_file(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def flush_names(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def put_in_place(partial: Path, target: Path) -> None:

@@ -14,8 +14,6 @@ from __future__ import annotations
 import copy
 import json
 import logging
-import os
-import secrets
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.errors import LabelmendError, MissingExtraError, RunFolderError
-from labelmend.files.writing import clear_leftovers, leftovers_of
+from labelmend.files.writing import whole_file
 from labelmend.models.pictures import EMBEDDED, TRAINED, ImageModel, TrainedImageModel
 from labelmend.models.pooled import Pooled
 from labelmend.models.vectors import VECTORS, VectorModel
@@ -55,20 +53,14 @@ def export_model(model: ImageModel | VectorModel, target: str | Path, force: boo
     """Write `target`; an existing file is replaced only with `force`, and only by one that gave the same answers."""
     target = Path(target)
     refuse_target(target, force)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    clear_leftovers(target.parent, leftovers_of(target.name))
     try:
-        _write(model, partial)
-        _compare(model, partial)
-        with partial.open("r+b") as file:
-            os.fsync(file.fileno())
-        partial.replace(target)
+        with whole_file(target) as partial:
+            _write(model, partial)
+            _compare(model, partial)
     except OSError as error:
         if isinstance(error, LabelmendError):
             raise
         raise RunFolderError(f"{target} must be writable. Got: {error.strerror or error}.") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return target
 
 
@@ -79,7 +71,7 @@ def refuse_target(target: Path, force: bool) -> None:
     if target.is_dir() or ((target.exists() or target.is_symlink()) and not force):
         raise RunFolderError(f"the file to write must not exist. {target} does; choose another name or use --force.")
     if not target.resolve().parent.is_dir():
-        raise RunFolderError(f"there must be a folder {target.resolve().parent} to write to. There is none.")
+        raise RunFolderError(f"no such folder: {target.resolve().parent}")
 
 
 def _write(model: ImageModel | VectorModel, path: Path) -> None:

@@ -27,23 +27,64 @@ from labelmend.inputs.pictures.cache import decoded, in_three_colours
 from labelmend.inputs.pictures.folders import pictures_below
 from labelmend.inputs.pictures.records import Sources, spelled
 from labelmend.inputs.pictures.tables import check_pixels
-from labelmend.models.deployed import Colours, EmbeddedClassifier, PictureClassifier
 from labelmend.models.pooled import Pooled
 from labelmend.models.vectors import (
     Head,
-    NetFactory,
-    SavedModel,
     describe_head,
     describe_net,
     head_tensors,
     net_tensors,
+    probabilities,
     write_model,
 )
+from labelmend.samples import centre_crop
 
 TRAINED, EMBEDDED, EMBEDDED_POOLED = "pictures-trained", "pictures-embedded", "pictures-embedded-pooled"
 BATCH_PIXELS = 2**21  # of all pictures that a net sees at once
 MOST, LEAST = 512, 8  # pictures at once
 NAMED = 3  # unreadable pictures named in a message
+
+
+class Colours(nn.Module):
+    """uint8 (n, height, width, 3) -> float32 (n, 3, height, width), normalised; the layout stays channels last."""
+
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(self, mean: Tensor, spread: Tensor, divisor: float) -> None:
+        super().__init__()
+        self.divisor = divisor  # of pixel values, before they are normalised
+        self.register_buffer("mean", mean.detach().cpu().float().reshape(1, 3, 1, 1).clone())
+        self.register_buffer("spread", spread.detach().cpu().float().reshape(1, 3, 1, 1).clone())
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return (pixels.permute(0, 3, 1, 2).float() / self.divisor - self.mean) / self.spread
+
+
+class PictureClassifier(nn.Module):
+    """Pictures -> logits by a net that was trained on pictures."""
+
+    def __init__(self, colours: Colours, crop: int, net: nn.Module) -> None:
+        super().__init__()
+        self.colours, self.crop, self.net = colours, crop, net
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        logits: Tensor = self.net(self.colours(centre_crop(pixels, self.crop)))[1]
+        return logits
+
+
+class EmbeddedClassifier(nn.Module):
+    """Pictures -> features of a frozen backbone -> logits."""
+
+    def __init__(self, colours: Colours, backbone: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.colours, self.backbone, self.head = colours, backbone, head
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        out = self.backbone(self.colours(pixels))
+        features: Tensor = out[0] if isinstance(out, tuple) else out
+        logits: Tensor = self.head(features.float())
+        return logits
 
 
 @dataclass(frozen=True)
@@ -72,12 +113,8 @@ class ImageModel(ABC):
         uint8 array (n, H, W[, 1 or 3]). All are fitted to `size`, as for training.
         """
         sources = picture_sources(pictures)
-        judge = self.classifier().to(self.device).eval()
-        parts = [torch.zeros((0, len(self.classes)), dtype=torch.float64)]
-        with torch.inference_mode(), closing(_batches(sources, self.size)) as batches:
-            parts += [judge(batch.to(self.device)).double().softmax(dim=1).cpu() for batch in batches]
-        probabilities: NDArray[np.float64] = torch.cat(parts).numpy()
-        return probabilities
+        with closing(_batches(sources, self.size)) as batches:
+            return probabilities(self.classifier(), batches, len(self.classes), self.device)
 
     def predict(self, pictures: Any) -> NDArray[Any]:
         labels: NDArray[Any] = self.classes[self.predict_proba(pictures).argmax(axis=1)]
@@ -156,21 +193,6 @@ class EmbeddedImageModel(ImageModel):
             "backbone": {"name": self.backbone.name, "size": self.backbone.side, "identity": self.backbone.identity},
         }
         write_model(folder, head_tensors(self.head), about)
-
-
-def from_saved(saved: SavedModel, classes: NDArray[Any], make_net: NetFactory | None, backbone: Any) -> ImageModel:
-    about, device = saved.about, torch.device("cpu")
-    if about["kind"] == TRAINED:
-        height, width = about["size"]
-        colours = saved.part("colours")
-        net = saved.net(3, len(classes), make_net)
-        return TrainedImageModel(
-            classes, device, net, colours["mean"], colours["spread"], (height, width), about["crop"]
-        )
-    which = about["backbone"]
-    head = saved.head(about["kind"] == EMBEDDED_POOLED, len(classes), make_net)
-    named = NamedBackbone(which["name"], which["size"], which["identity"], backbone)
-    return EmbeddedImageModel(classes, device, head, named)
 
 
 def picture_sources(pictures: Any) -> Sources:

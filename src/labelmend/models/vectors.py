@@ -1,16 +1,16 @@
-"""The classifier of a run with everything it needs to judge new rows.
+"""The classifier of a run for feature vectors, with everything it needs to predict for new rows.
 
-It is one module from raw rows to logits, a `head`: either fitted to the decided labels (`nets/pooled.py`), or a net of
-the run behind its scaling: the user's own, or that of the corrected-label branch. The head of embedded pictures is the
-same behind a backbone. Saved as safetensors and JSON; loading executes nothing. The description says which `kind` it
-is: vectors-pooled and vectors, which are here, or the kinds of pictures, which are in `image_model.py`.
+It is one module from raw rows to logits, a `head`: either fitted to the decided labels (`pooled.py`), or a net of the
+run behind its scaling: the user's own, or that of the corrected-label branch. The head of embedded pictures is the same
+behind a backbone. Saved as safetensors and JSON; `saved.py` reads them back.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from labelmend.ensemble.nets.mlp import MLP
@@ -26,17 +26,57 @@ from labelmend.ensemble.nets.preact_resnet import PreActResNet
 from labelmend.ensemble.nets.resnet import ResNet50
 from labelmend.errors import DataError, RunFolderError
 from labelmend.evidence.preparation import Preparation, dense, seen_columns
-from labelmend.files.reading import read_json, regular_file
 from labelmend.inputs.features import Scaler, check_finite, read_features
-from labelmend.models.deployed import Scale, VectorClassifier
 from labelmend.models.fit import fit_classifier
-from labelmend.models.pooled import Pooled, part
+from labelmend.models.pooled import Pooled
 
 NetFactory = Callable[[int, int], nn.Module]  # (number of inputs, number of classes) -> net: batch -> features, logits
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 VECTORS, POOLED = "vectors", "vectors-pooled"
 AT_ONCE = 2**24  # numbers held at once: columns of the rows, and leaves of a hundred trees by class
 FEWEST_AT_ONCE, MOST_AT_ONCE = 16, 4096
+
+
+class Scale(nn.Module):
+    """A `Scaler` as a layer: project where there is a projection, then centre and scale."""
+
+    mean: Tensor
+    scale: Tensor
+    projection: Tensor | None
+
+    def __init__(
+        self, mean: NDArray[np.float32], scale: NDArray[np.float32], projection: NDArray[np.float32] | None = None
+    ) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.from_numpy(np.array(mean)))
+        self.register_buffer("scale", torch.from_numpy(np.array(scale)))
+        self.register_buffer("projection", None if projection is None else torch.from_numpy(np.array(projection)))
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.mean) if self.projection is None else len(self.projection)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        if self.projection is not None:
+            rows = rows @ self.projection
+        return (rows - self.mean) / self.scale
+
+
+class VectorClassifier(nn.Module):
+    """float32 (n, columns) -> logits."""
+
+    def __init__(self, scale: Scale, net: nn.Module) -> None:
+        super().__init__()
+        self.scale, self.net = scale, net
+
+    @property
+    def n_columns(self) -> int:
+        return self.scale.n_columns
+
+    def forward(self, rows: Tensor) -> Tensor:
+        logits: Tensor = self.net(self.scale(rows))[1]
+        return logits
+
 
 Head = VectorClassifier | Pooled
 
@@ -60,15 +100,7 @@ class VectorModel:
         if matrix.shape[1] != n_columns:
             raise DataError(f"features must have {n_columns} columns. Got {matrix.shape[1]} instead.")
         check_finite(matrix)
-        judge = self.head.to(self.device).eval()
-        parts = [torch.zeros((0, len(self.classes)), dtype=torch.float64)]
-        with torch.inference_mode():
-            parts += [
-                judge(rows.to(self.device)).double().softmax(dim=1).cpu()
-                for rows in _batches(matrix, len(self.classes))
-            ]
-        probabilities: NDArray[np.float64] = torch.cat(parts).numpy()
-        return probabilities
+        return probabilities(self.head, _batches(matrix, len(self.classes)), len(self.classes), self.device)
 
     def predict(self, X: Any) -> NDArray[Any]:
         labels: NDArray[Any] = self.classes[self.predict_proba(X).argmax(axis=1)]
@@ -103,60 +135,21 @@ def fit_vector_model(
     return VectorModel(fitted, classes, device)
 
 
+def probabilities(
+    classifier: nn.Module, batches: Iterable[Tensor], n_classes: int, device: torch.device
+) -> NDArray[np.float64]:
+    judge = classifier.to(device).eval()
+    parts = [torch.zeros((0, n_classes), dtype=torch.float64)]
+    with torch.inference_mode():
+        parts += [judge(batch.to(device)).double().softmax(dim=1).cpu() for batch in batches]
+    found: NDArray[np.float64] = torch.cat(parts).numpy()
+    return found
+
+
 def _batches(matrix: Any, n_classes: int) -> Iterator[Tensor]:
     n = max(FEWEST_AT_ONCE, min(MOST_AT_ONCE, AT_ONCE // (matrix.shape[1] + 100 * n_classes)))
     for first in range(0, matrix.shape[0], n):
         yield torch.from_numpy(np.array(dense(matrix[first : first + n]), dtype=np.float32))
-
-
-@dataclass(frozen=True)
-class SavedModel:
-    """What is in the two files of a model."""
-
-    folder: Path
-    about: dict[str, Any]
-    tensors: dict[str, Tensor]
-
-    def part(self, name: str) -> dict[str, Tensor]:
-        return part(self.tensors, name)
-
-    def head(self, pooled: bool, n_classes: int, make_net: NetFactory | None) -> Head:
-        if pooled:
-            return Pooled(self.part("head"))
-        scale = Scale(**{name: value.numpy() for name, value in self.part("scaler").items()})
-        return VectorClassifier(scale, self.net(len(scale.mean), n_classes, make_net))
-
-    def net(self, n_inputs: int, n_classes: int, make_net: NetFactory | None) -> nn.Module:
-        """A net that is not ours needs the factory that built it."""
-        name, shape = self.about["net"], self.about.get("shape", {})
-        if make_net is not None:
-            net = make_net(n_inputs, n_classes)
-        elif name in OUR_NETS:
-            net = OUR_NETS[name](**shape)
-        else:
-            raise RunFolderError(
-                f"the model in {self.folder} is a {name}, which this library cannot build. "
-                "Pass the factory that made it: labelmend.load(folder, net=...)."
-            )
-        net.load_state_dict(self.part("net"))
-        return net.eval()
-
-
-def load_model(folder: Path, classes: NDArray[Any], make_net: NetFactory | None, backbone: Any = None) -> Any:
-    """The saved model. A net that is not ours needs the factory that built it, and so does a backbone."""
-    from labelmend.models import pictures as image_model
-
-    try:
-        saved = SavedModel(folder, read_json(folder / DESCRIPTION), load_file(regular_file(folder / WEIGHTS)))
-        kind = saved.about["kind"]
-        if kind not in (VECTORS, POOLED):
-            return image_model.from_saved(saved, classes, make_net, backbone)
-        return VectorModel(saved.head(kind == POOLED, len(classes), make_net), classes, torch.device("cpu"))
-    except (SafetensorError, RuntimeError, TypeError, KeyError) as error:
-        raise RunFolderError(
-            f"the model in {folder} must hold the weights of its net. Got this instead: {error}. "
-            "A net of your own needs the same factory as in the run; otherwise the folder is damaged."
-        ) from error
 
 
 def write_model(folder: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
@@ -184,28 +177,23 @@ def describe_head(head: Head) -> dict[str, Any]:
     return {} if isinstance(head, Pooled) else describe_net(head.net)
 
 
+# Names in model.json, which stay although the classes move; and where a net shows the shape it was built with.
+OUR_NETS: dict[str, tuple[type[nn.Module], dict[str, str]]] = {
+    "labelmend.nets.mlp.MLP": (
+        MLP,
+        {"n_inputs": "hidden.in_features", "n_hidden": "hidden.out_features", "n_classes": "head.out_features"},
+    ),
+    "labelmend.nets.preact_resnet.PreActResNet": (
+        PreActResNet,
+        {"n_channels": "stem.in_channels", "n_classes": "head.out_features", "width": "stem.out_channels"},
+    ),
+    "labelmend.nets.resnet.ResNet50": (ResNet50, {"n_classes": "fc.out_features", "width": "conv1.out_channels"}),
+}
+
+
 def describe_net(net: nn.Module) -> dict[str, Any]:
     """Its full name, so that a class of the same name elsewhere is not taken for ours; of ours the shape as well."""
-    shape: dict[str, Any] = {}
-    if type(net) is MLP:
-        shape = {
-            "n_inputs": net.hidden.in_features,
-            "n_hidden": net.hidden.out_features,
-            "n_classes": net.head.out_features,
-        }
-    elif type(net) is PreActResNet:
-        shape = {
-            "n_channels": net.stem.in_channels,
-            "n_classes": net.head.out_features,
-            "width": net.stem.out_channels,
-        }
-    elif type(net) is ResNet50:
-        shape = {"n_classes": net.fc.out_features, "width": net.conv1.out_channels}
-    return {"net": full_name(type(net)), **({"shape": shape} if shape else {})}
-
-
-def full_name(kind: type[nn.Module]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-OUR_NETS: dict[str, Callable[..., nn.Module]] = {full_name(kind): kind for kind in (MLP, PreActResNet, ResNet50)}
+    for name, (kind, shape) in OUR_NETS.items():
+        if type(net) is kind:
+            return {"net": name, "shape": {key: attrgetter(place)(net) for key, place in shape.items()}}
+    return {"net": f"{type(net).__module__}.{type(net).__qualname__}"}

@@ -22,18 +22,18 @@ from labelmend.files.writing import clear_leftovers, flush, flush_names
 from labelmend.report.wording import printable
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log
-from labelmend.storage.reviewed import BEFORE_REVIEW, Reviewed, read_reviewed, with_reviewed, write_reviewed
-from labelmend.storage.reviewed import FILE as REVIEWED_FILE
-from labelmend.storage.run_folder import (
+from labelmend.storage.reviewed import Reviewed, read_reviewed, with_reviewed, write_reviewed
+from labelmend.storage.run_files import (
+    BEFORE_REVIEW,
     LABELS,
     LABELS_PARQUET,
+    REVIEWED_FILE,
     SUMMARY,
     as_text,
-    read_run,
-    reading,
     write_labels,
     write_table,
 )
+from labelmend.storage.run_folder import read_run, reading
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from labelmend.errors import RunFolderError
 from labelmend.files.reading import checked_fields, parse_json, regular_file
 from labelmend.files.writing import flush_names
 from labelmend.result import Correction, plain_value
-from labelmend.storage.run_folder import as_text
+from labelmend.storage.run_files import as_text
 
 FILE = "review.sqlite"
 FORMAT_VERSION = 1

@@ -21,9 +21,10 @@ from labelmend.review.evidence import Witness
 from labelmend.review.guard import Refused
 from labelmend.review.queue import STATES, STATUSES, Filter, Queue
 from labelmend.review.thumbnails import FOLDER, Thumbnails
-from labelmend.storage.hold import Hold
 from labelmend.storage.originals import Originals, open_originals
-from labelmend.storage.run_folder import as_text, read_run
+from labelmend.storage.reviewed import Hold
+from labelmend.storage.run_files import as_text
+from labelmend.storage.run_folder import read_run
 
 Answer = dict[str, Any]
 AT_MOST = 200  # samples in one answer or one batch

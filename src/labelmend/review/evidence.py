@@ -15,7 +15,7 @@ import numpy as np
 from labelmend.diagnosis.reasons import NONE, TWO
 from labelmend.result import UNREADABLE, Correction
 from labelmend.review.decisions import LABEL, Standing
-from labelmend.storage.run_folder import as_text
+from labelmend.storage.run_files import as_text
 
 SHOWN_VOTES = 6  # classes with the largest shares
 OUTLIER = "It fits no class: no other sample is much like it. Its label was left as given, whatever the guess."

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from labelmend.errors import DataError
 from labelmend.inputs.labels import exact_numbers, objects
 from labelmend.review.decisions import DECIDED, FILE, Subject, read_log
-from labelmend.storage.run_folder import as_text, read_run
+from labelmend.storage.run_files import as_text
+from labelmend.storage.run_folder import read_run
 
 DIFFERENT = 0.5  # share of the given labels that may be other ones than in the run before it must be another data set
 

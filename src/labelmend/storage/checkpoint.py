@@ -16,8 +16,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
-import secrets
 import time
 import warnings
 import zlib
@@ -40,7 +38,7 @@ from labelmend.ensemble.state import Problem, RoundState
 from labelmend.ensemble.vote import Vote
 from labelmend.errors import CheckpointError, ConfigError
 from labelmend.files.reading import parse_json, regular_file
-from labelmend.files.writing import flush_names, locked
+from labelmend.files.writing import locked, whole_file
 from labelmend.storage.run_folder import as_round, versions
 
 FORMAT, FORMAT_VERSION = "labelmend checkpoint", 1
@@ -131,8 +129,8 @@ class Checkpoints(NoCheckpoints):
         if unusable:
             path, why = next(iter(unusable.items()))
             raise CheckpointError(
-                f"there must be a whole checkpoint to go on from. Each of the {len(unusable)} in {self.folder} is "
-                f"damaged, {path.name} like this: {why}. Begin anew: delete the folder (labelmend correct: --force)."
+                f"no checkpoint can be used: all {len(unusable)} in {self.folder} are damaged, for example "
+                f"{path.name}: {why}. Begin anew: delete the folder (labelmend correct: --force)."
             )
         return False
 
@@ -213,15 +211,8 @@ def write(path: Path, tensors: Tensors, about: dict[str, Any]) -> None:
     # Sums over numbers in another order of memory are rounded differently, so that order is kept too.
     strides = {name: torch.empty_like(value, device="meta").stride() for name, value in tensors.items()}
     text = json.dumps({**about, "strides": {name: s for name, s in strides.items() if s != stored[name].stride()}})
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
+    with whole_file(path) as partial:
         save_file(stored, partial, {"about": text, "checksum": _checksum(stored, text)})
-        with partial.open("r+b") as file:
-            os.fsync(file.fileno())
-        partial.replace(path)
-        flush_names(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def read(path: Path) -> tuple[Tensors, dict[str, Any]]:

@@ -11,8 +11,6 @@ Knows folders and what is in job.json; does not know the method.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -23,9 +21,9 @@ from typing import Any
 
 from labelmend.errors import CheckpointError, RunFolderError
 from labelmend.files.reading import checked_fields, read_json
-from labelmend.files.writing import locked, refuse_locked
+from labelmend.files.writing import locked, refuse_locked, whole_file
 from labelmend.storage.checkpoint import kept
-from labelmend.storage.run_folder import CONFIG
+from labelmend.storage.run_files import CONFIG
 
 FORMAT, FORMAT_VERSION = "labelmend job", 1
 JOB, CHECKPOINTS = "job.json", "checkpoints"
@@ -87,7 +85,9 @@ def running(out: Path, job: Job, anew: bool) -> Iterator[Path]:
     with locked(working, str(out)):
         if anew:
             shutil.rmtree(checkpoints, ignore_errors=True)
-        _write(job, working)
+        about = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(job)}
+        with whole_file(working / JOB) as partial:
+            partial.write_text(json.dumps(about, indent=2), encoding="utf-8")
         try:
             yield checkpoints
         except BaseException as error:
@@ -97,16 +97,6 @@ def running(out: Path, job: Job, anew: bool) -> Iterator[Path]:
                 error.add_note(f"go on with: {resume_command(out)}")
             raise
         _remove(working)
-
-
-def _write(job: Job, working: Path) -> None:
-    partial = working / f".{JOB}.{secrets.token_hex(4)}.partial"
-    text = json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(job)}, indent=2)
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(working / JOB)
 
 
 def _remove(working: Path) -> None:

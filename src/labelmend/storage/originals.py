@@ -14,10 +14,9 @@ from __future__ import annotations
 import io
 import os
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from labelmend.inputs.pictures.records import Pictures, row_numbers
 from labelmend.inputs.pictures.records import Source as PictureSource
 from labelmend.inputs.table_rows import Rows, open_rows
 from labelmend.result import Correction, Source
-from labelmend.storage.run_folder import as_text
+from labelmend.storage.run_files import as_text
 from labelmend.storage.source import digest
 
 if TYPE_CHECKING:
@@ -156,13 +155,13 @@ def _open(source: Source, ids: Sequence[str], run: Path, data: Path | None, foll
         _refuse_other_data(path, within, source)
     if source.kind == "pictures":
         pictures = find_pictures(path, source.labels, source.id, source.trusted, source.annotators)
-        match = _match(path, source, ids, [as_text(name) for name in pictures.ids])
-        reason = match.reason or (_outside(pictures, within) if unproven else "")
-        return OriginalPictures(pictures, match.places, reason, path, within if unproven and not follow_links else None)
+        places, reason = _match(path, source, ids, pictures.ids)
+        reason = reason or (_outside(pictures, within) if unproven else "")
+        return OriginalPictures(pictures, places, reason, path, within if unproven and not follow_links else None)
     rows = open_rows(path, source.labels, source.id, source.trusted, source.features)
-    names = rows.column(source.id) if source.id else range(len(rows))
-    match = _match(path, source, ids, [as_text(name) for name in names])
-    return OriginalRows(rows, match.places, match.reason, path)
+    return OriginalRows(
+        rows, *_match(path, source, ids, rows.column(source.id) if source.id else range(len(rows))), path
+    )
 
 
 def _refuse_other_data(path: Path, within: Path, source: Source) -> None:
@@ -191,7 +190,7 @@ def _open_files(files: Sequence[str], ids: Sequence[str], data: Path | None) -> 
     above = os.path.commonpath([os.path.dirname(name) for name in files])
     paths = [Path(name) if data is None else data / os.path.relpath(name, above) for name in files]
     if not any(os.path.lexists(path) for path in paths):
-        raise DataError(f"there must be pictures such as {paths[0]}. There are none; say where they are with --data.")
+        raise DataError(f"no such picture: {paths[0]}, nor any other of the run; say where they are with --data.")
     pictures = Pictures(np.array(ids, dtype=np.str_), [None] * len(ids), None, paths)
     return OriginalPictures(pictures, np.arange(len(ids)))
 
@@ -207,14 +206,10 @@ def _locate(path: Path, run: Path, data: Path | None) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class _Match:
-    places: NDArray[np.int64]  # of every sample of the run among those found; -1: it is not there any more
-    reason: str
-
-
-def _match(path: Path, source: Source, ids: Sequence[str], found: Sequence[str]) -> _Match:
-    by_number = source.id is None and list(found) == row_numbers(len(found)).tolist()
+def _match(path: Path, source: Source, ids: Sequence[str], names: Iterable[Any]) -> tuple[NDArray[np.int64], str]:
+    """Of every sample of the run its place among those found, -1: it is not there any more; and what is missing."""
+    found = [as_text(name) for name in names]
+    by_number = source.id is None and found == row_numbers(len(found)).tolist()
     if by_number and digest(path) != source.digest:
         raise DataError(
             f"the data at {path} must be as they were when the run was made, because rows without ids are known by "
@@ -225,4 +220,4 @@ def _match(path: Path, source: Source, ids: Sequence[str], found: Sequence[str])
     absent = int((places < 0).sum())
     if absent == len(places):
         raise DataError(f"the data at {path} must hold the samples of the run, such as {ids[0]!r}. They hold others.")
-    return _Match(places, f"{absent:,} of {len(ids):,} are not at {path} any more" if absent else "")
+    return places, f"{absent:,} of {len(ids):,} are not at {path} any more" if absent else ""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 from labelmend.errors import LabelmendError, RunFolderError
 from labelmend.files.reading import read_json
-from labelmend.files.writing import clear_leftovers, leftovers_of, put_in_place
+from labelmend.files.writing import flush_file, whole_file, whole_folder
 from labelmend.storage.run_folder import is_run
 
 MARKER = "labelmend-export.json"  # in every folder that an export makes: what it is, and how many files it has
@@ -37,37 +35,21 @@ def whole(
     runs = [] if in_run else [folder for folder in target.absolute().parents if is_run(folder)]
     refuse(target, force, marker is not None, [*keep, *runs])
     final = target.absolute()
-    partial = final.parent / f".{final.name}.{secrets.token_hex(4)}.partial"
     made = [folder for folder in final.parents if not folder.exists()]
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        clear_leftovers(final.parent, leftovers_of(final.name))
-        if marker is not None:
-            partial.mkdir()
-        yield partial
-        if marker is not None:
-            _mark(partial, marker)
-            put_in_place(partial, final)
-        else:
-            _flush(partial)
-            partial.replace(final)
+        with whole_file(final) if marker is None else whole_folder(final) as partial:
+            yield partial
+            if marker is not None:
+                _mark(partial, marker)
     except OSError as error:
         if isinstance(error, LabelmendError):
             raise
         raise RunFolderError(f"{target} must be writable. Got: {error.strerror or error}.") from error
     finally:
-        _clear(partial, made)
-
-
-def _clear(partial: Path, made: Sequence[Path]) -> None:
-    """Take away what failed, or the old export that changed places, and folders that were made for nothing."""
-    if partial.is_dir():
-        shutil.rmtree(partial, ignore_errors=True)
-    with suppress(OSError):
-        partial.unlink(missing_ok=True)
-    for folder in made:
-        with suppress(OSError):  # it holds the export
-            folder.rmdir()
+        for folder in made:
+            with suppress(OSError):  # it holds the export
+                folder.rmdir()
 
 
 def refuse(target: Path, force: bool, folder: bool = False, keep: Sequence[Path] = ()) -> None:
@@ -115,13 +97,8 @@ def _mark(folder: Path, marker: dict[str, Any]) -> None:
     (folder / MARKER).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     for written in folder.iterdir():
         if written.suffix in OWN_ENDINGS and not written.is_symlink():
-            _flush(written)
+            flush_file(written)
 
 
 def _count(folder: Path) -> int:
     return sum(len(files) for _, _, files in os.walk(folder))
-
-
-def _flush(path: Path) -> None:
-    with path.open("r+b") as file:
-        os.fsync(file.fileno())
