@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint browser bench lowest fuzz clean
+.PHONY: demo test lint docs browser bench lowest fuzz clean
 .DELETE_ON_ERROR:
 
 $(READY): pyproject.toml constraints.txt
@@ -22,6 +22,11 @@ lint: $(READY)
 	$(BIN)/ruff check src tests bench
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+docs: $(READY)
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -W -b doctest docs docs/_build/doctest
 
 # Chromium for the browser tests, if there is none; without one they are skipped, but fail where CI=true.
 browser: $(READY)
@@ -39,7 +44,7 @@ CORE := tests/inputs tests/ensemble tests/test_api.py tests/test_config.py tests
 $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
-	$(LOWEST)/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[tables,images]" \
+	$(LOWEST)/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[images]" \
 		pytest pytest-timeout hypothesis polars
 	touch $@
 

@@ -1,9 +1,11 @@
+import re
 import subprocess
 import sys
 
 import pytest
 
 import labelmend
+import labelmend.errors
 
 
 def loaded_by(statement):
@@ -14,9 +16,18 @@ def loaded_by(statement):
 
 def test_the_public_names_are_these():
     assert labelmend.__all__ == [
+        "CacheError",
+        "CheckpointError",
+        "ConfigError",
         "Correction",
+        "DataError",
         "LabelCorrector",
+        "LabelmendError",
+        "LabelmendWarning",
+        "MissingExtraError",
         "RunConfig",
+        "RunFolderError",
+        "TrainingError",
         "__version__",
         "correct",
         "correct_images",
@@ -26,6 +37,8 @@ def test_the_public_names_are_these():
         "selftest",
     ]
     assert dir(labelmend) == sorted(labelmend.__all__)
+    drawn = set(re.findall(r"\b\w+(?:Error|Warning)\b", labelmend.errors.__doc__))
+    assert {name for name in labelmend.__all__ if name.endswith("Error")} <= drawn
 
 
 @pytest.mark.parametrize("name", labelmend.__all__)

@@ -11,6 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelmend.api import correct, correct_images
     from labelmend.config import RunConfig
+    from labelmend.errors import (
+        CacheError,
+        CheckpointError,
+        ConfigError,
+        DataError,
+        LabelmendError,
+        LabelmendWarning,
+        MissingExtraError,
+        RunFolderError,
+        TrainingError,
+    )
     from labelmend.estimator import LabelCorrector
     from labelmend.inputs.annotations import labels_by_annotator
     from labelmend.result import Correction
@@ -20,9 +31,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CacheError",
+    "CheckpointError",
+    "ConfigError",
     "Correction",
+    "DataError",
     "LabelCorrector",
+    "LabelmendError",
+    "LabelmendWarning",
+    "MissingExtraError",
     "RunConfig",
+    "RunFolderError",
+    "TrainingError",
     "__version__",
     "correct",
     "correct_images",
@@ -42,6 +62,15 @@ _HOMES = {
     "LabelCorrector": "labelmend.estimator",
     "Correction": "labelmend.result",
     "RunConfig": "labelmend.config",
+    "CacheError": "labelmend.errors",
+    "CheckpointError": "labelmend.errors",
+    "ConfigError": "labelmend.errors",
+    "DataError": "labelmend.errors",
+    "LabelmendError": "labelmend.errors",
+    "LabelmendWarning": "labelmend.errors",
+    "MissingExtraError": "labelmend.errors",
+    "RunFolderError": "labelmend.errors",
+    "TrainingError": "labelmend.errors",
 }
 
 
