@@ -8,8 +8,8 @@ from result_by_hand import Painted, Rows, round_record
 
 from labelmend.diagnosis.projection import SampleMap
 from labelmend.report.classes import class_noise, flow
-from labelmend.report.contents import STATUSES, make_contents, numbers, sentence, shown_rounds
-from labelmend.report.making import REST
+from labelmend.report.contents import REST, make_contents, numbers, sentence, shown_rounds
+from labelmend.report.map import STATUSES
 from labelmend.result import STATUS_TYPE
 from labelmend.storage.originals import Originals
 

@@ -9,7 +9,6 @@ import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend.cli.main import main
 from labelmend.errors import RunFolderError
-from labelmend.report import write
 
 QUICK_OPTIONS = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
@@ -123,7 +122,7 @@ def test_a_report_that_fails_does_not_lose_the_run(table, tmp_path, monkeypatch,
     def fail(*_):
         raise ValueError("no ink")
 
-    monkeypatch.setattr(write, "make_contents", fail)
+    monkeypatch.setattr("labelmend.report.contents.make_contents", fail)
     out = tmp_path / "run"
     command = ["correct", str(table), "--labels", "species", "--id", "name", "--out", str(out), "--quiet", "--json"]
     assert main([*command, *QUICK_OPTIONS]) == 0

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from labelmend.diagnosis.reasons import NONE
 from labelmend.inputs.pictures.pixels import quiet
+from labelmend.report.html import media_type
 from labelmend.result import Correction
 from labelmend.storage.originals import Originals, thumbnail
 
@@ -45,6 +46,11 @@ class Sample:
     picture: bytes | None
     cells: tuple[tuple[str, str], ...]  # of a row of a table
     more_cells: int  # that are not shown
+
+    @property
+    def crisp(self) -> bool:
+        """A tiny picture, kept as it is."""
+        return self.picture is not None and media_type(self.picture) == "image/png"
 
 
 @dataclass(frozen=True)
