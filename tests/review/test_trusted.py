@@ -7,8 +7,8 @@ import labelmend
 from blobs import blobs, plant
 from labelmend.cli.main import main
 from labelmend.errors import DataError
+from labelmend.review.apply import merge_decided, read_decided
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject
-from labelmend.review.trusted import merge_decided, read_decided
 from labelmend.storage.run_folder import read_run
 
 QUICK = ["--n-rounds", "2", "--n-branches", "2", "--packages-per-branch", "2", "--hidden", "16", "--graph-k", "5"]
@@ -181,7 +181,7 @@ def test_a_label_that_was_missing_then_may_be_anything_now(reviewed):
 
 
 def test_nothing_in_common_is_an_error():
-    from labelmend.review.trusted import Decided
+    from labelmend.review.apply import Decided
 
     with pytest.raises(DataError, match="hold none"):
         merge_decided(Decided(None, ["a"], ["x"], ["x"], 1), ["b"], ["x"], None)

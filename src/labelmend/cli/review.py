@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import signal
+import tempfile
 import threading
 import webbrowser
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
 from labelmend.errors import ConfigError, RunFolderError
 from labelmend.inputs.pictures.pixels import quiet
+from labelmend.report.html import escape
 from labelmend.review.desk import Desk
-from labelmend.review.guard import LOOPBACK, link_file
-from labelmend.review.queue import Filter
+from labelmend.review.guard import LOOPBACK
+from labelmend.review.samples import Filter
 from labelmend.review.server import ReviewServer
 
 EVERYONE = (
     "note: --host {host} lets other machines reach this page; what is sent is not encrypted, and who has the link can "
     "see the data and decide"
 )
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>labelmend review</title>
+<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={link}">
+<p><a href="{link}">Open the review</a></p></html>
+"""
 
 
 def review_command(
@@ -68,6 +78,20 @@ def serve(server: ReviewServer) -> None:
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def link_file(link: str) -> Iterator[Path]:
+    """A page that leads on to the link; it goes when the block ends."""
+    folder = Path(tempfile.mkdtemp(prefix="labelmend-review-"))  # nobody else may look into it
+    try:
+        path = folder / "open.html"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(PAGE.format(link=escape(link)))
+        yield path
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def greeting(desk: Desk, link: str, host: str) -> list[str]:
