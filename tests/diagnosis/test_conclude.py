@@ -117,7 +117,7 @@ def test_the_summary_says_interval_kind_and_what_to_do(result):
 
 def test_the_review_page_says_that_a_sample_fits_no_class(result):
     sample = int(np.flatnonzero(result.reason == NONE)[0])
-    assert OUTLIER in Evidence(result, Standing(len(result))).about(sample).reasons
+    assert OUTLIER in Evidence(result, Standing(len(result))).about(sample)["reasons"]
 
 
 def test_the_command_prints_the_profile_as_json(tmp_path, capsys, monkeypatch):

@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject, Written
 from labelmend.review.guard import Refused
@@ -21,7 +20,7 @@ from labelmend.review.samples import STATES, STATUSES, Evidence, Filter, Queue
 from labelmend.review.thumbnails import FOLDER, Thumbnails, roots_of
 from labelmend.storage.hold import Hold
 from labelmend.storage.originals import Originals, open_originals
-from labelmend.storage.run_folder import as_text, read_run
+from labelmend.storage.run_folder import read_run
 
 Answer = dict[str, Any]
 AT_MOST = 200  # samples in one answer or one batch
@@ -99,7 +98,10 @@ class Desk:
         chosen = self._asked({**query, "given": given, "suggested": suggested, "state": "open"}).chosen
         with self._up_to_date():
             samples = self.queue.upcoming(chosen, None, asked.count)
-            return {"items": [self._brief(sample) for sample in samples], **self._state(asked)}
+            return {
+                "items": [{**self.evidence.brief(sample), "row": self._row(sample)} for sample in samples],
+                **self._state(asked),
+            }
 
     def pairs(self, query: Mapping[str, str]) -> Answer:
         asked = self._asked(query)
@@ -136,15 +138,15 @@ class Desk:
     def sample(self, sample: int) -> Answer:
         """Evidence, and the row where the data are a table."""
         facts = self.evidence.about(sample)
-        near = [neighbor.sample for neighbor in facts.neighbors[:NEIGHBOR_ROWS]]
-        return {**asdict(facts), "row": self._row(sample), "neighbor_rows": [self._row(other) for other in near]}
+        near = [self._row(neighbor["sample"]) for neighbor in facts["neighbors"][:NEIGHBOR_ROWS]]
+        return {**facts, "row": self._row(sample), "neighbor_rows": near}
 
     def picture(self, sample: int, size: str) -> bytes | None:
         return self.thumbnails.get(self._known(sample), size)
 
     def _written(self, written: Written, asked: Asked) -> Answer:
         return {
-            "made": [{"sample": line.sample, **asdict(self.evidence.stands(line.sample))} for line in written.made],
+            "made": [{"sample": line.sample, **self.evidence.stands(line.sample)} for line in written.made],
             "refused": [self.sample(sample) for sample in written.refused],
             **self._state(asked),
         }
@@ -156,7 +158,7 @@ class Desk:
             "progress": asdict(self.queue.progress(asked.chosen)),
             "per_minute": speed(self.decisions.times(SPEED_LINES), time.time()),
             "undo": self._undo_of(asked.tab),
-            "changes": [{"sample": sample, **asdict(self.evidence.stands(sample))} for sample in changed],
+            "changes": [{"sample": sample, **self.evidence.stands(sample)} for sample in changed],
             "log": self.decisions.standing.last,
         }
 
@@ -168,18 +170,6 @@ class Desk:
         step = last.get(tab, max((number for name, number in last.items() if name not in self._tabs), default=0))
         lines = self.decisions.standing.step(step)
         return {"step": step, "count": len(lines), "sample": lines[-1].sample} if lines else None
-
-    def _brief(self, sample: int) -> Answer:
-        result = self.result
-        return {
-            "sample": sample,
-            "id": as_text(result.ids[sample]),
-            "given": self.evidence.given(sample),
-            "suggestion": int(result.corrected_codes[sample]),
-            "probability": float(result.confidence[sample]),
-            "stands": asdict(self.evidence.stands(sample)),
-            "row": self._row(sample),
-        }
 
     def _row(self, sample: int) -> list[tuple[str, str]]:
         cells = self.originals.row(sample)
@@ -243,11 +233,8 @@ def speed(times: Sequence[float], now: float) -> float | None:
     """Decisions per minute without the pauses, from when they were made, the latest first; None if too few."""
     if not times or now - times[0] > PAUSE:
         return None
-    gaps = -np.diff(np.asarray(times))
-    pauses = np.flatnonzero(gaps > PAUSE)
-    recent = gaps[: pauses[0]] if len(pauses) else gaps
-    total = float(recent.sum())
-    return 60 * len(recent) / total if len(recent) >= 3 and total > 0 else None
+    recent = list(takewhile(lambda gap: gap <= PAUSE, (after - before for after, before in pairwise(times))))
+    return 60 * len(recent) / sum(recent) if len(recent) >= 3 and sum(recent) > 0 else None
 
 
 def _name(body: Answer, key: str) -> str:

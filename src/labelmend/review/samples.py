@@ -10,9 +10,11 @@ Knows the result and what stands of the decisions; does not know files, pictures
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+import functools
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,32 +87,6 @@ class Neighbor:
     decided: bool
 
 
-@dataclass(frozen=True)
-class Stands:
-    """What a person has decided about the sample so far; number 0: nothing."""
-
-    number: int
-    step: int
-    kind: str | None
-    label: int | None
-
-
-@dataclass(frozen=True)
-class SampleFacts:
-    sample: int
-    id: str
-    status: str
-    given: int | None
-    suggestion: int
-    probability: float
-    runner_up: int | None
-    certainty: float
-    votes: list[Vote]
-    neighbors: list[Neighbor]
-    reasons: list[str]
-    stands: Stands
-
-
 class Queue:
     def __init__(self, result: Correction, standing: Standing) -> None:
         self.given = np.asarray(result.given.codes)
@@ -123,20 +99,15 @@ class Queue:
         order = np.lexsort((-self.benefit, ~(alone & (self.status == "review"))))
         self.rank = np.empty(len(order), dtype=np.int64)
         self.rank[order] = np.arange(len(order))
-        self._members: OrderedDict[Filter, NDArray[np.int64]] = OrderedDict()
+        self._sorted = functools.lru_cache(KEPT_FILTERS)(self._sort)
 
     def members(self, chosen: Filter) -> NDArray[np.int64]:
         """All samples of the filter whatever stands of them, by benefit."""
-        chosen = replace(chosen, state="all")
-        found = self._members.get(chosen)
-        if found is None:
-            inside = np.flatnonzero(self._mask(chosen))
-            found = inside[np.argsort(self.rank[inside])]
-        self._members[chosen] = found
-        self._members.move_to_end(chosen)
-        while len(self._members) > KEPT_FILTERS:
-            self._members.popitem(last=False)
-        return found
+        return self._sorted(replace(chosen, state="all"))
+
+    def _sort(self, chosen: Filter) -> NDArray[np.int64]:
+        inside = np.flatnonzero(self._mask(chosen))
+        return inside[np.argsort(self.rank[inside])]
 
     def upcoming(self, chosen: Filter, after: int | None, count: int) -> list[int]:
         """The next samples: those after `after`, then from the beginning, the skipped ones at the very end."""
@@ -221,32 +192,40 @@ class Evidence:
         self._sizes = np.bincount(codes[codes >= 0], minlength=len(self.names))
         self._twins = {sample: group for group in result.duplicates for sample in group}
 
-    def about(self, sample: int) -> SampleFacts:
-        result = self.result
+    def about(self, sample: int) -> dict[str, Any]:
+        """As plain values; labels are class codes."""
         votes = self._votes(sample)
-        neighbors = [self._neighbor(int(other)) for other in result.neighbors[sample] if other >= 0]
-        return SampleFacts(
-            sample=sample,
-            id=as_text(result.ids[sample]),
-            status=str(result.status[sample]),
-            given=self.given(sample),
-            suggestion=int(result.corrected_codes[sample]),
-            probability=float(result.confidence[sample]),
-            runner_up=self._runner_up(sample),
-            certainty=float(result.certainty[sample]),
-            votes=votes,
-            neighbors=neighbors,
-            reasons=list(self._reasons(sample, votes, neighbors)),
-            stands=self.stands(sample),
-        )
+        neighbors = [self._neighbor(int(other)) for other in self.result.neighbors[sample] if other >= 0]
+        return {
+            **self.brief(sample),
+            "status": str(self.result.status[sample]),
+            "runner_up": self._runner_up(sample),
+            "certainty": float(self.result.certainty[sample]),
+            "votes": [asdict(vote) for vote in votes],
+            "neighbors": [asdict(neighbor) for neighbor in neighbors],
+            "reasons": list(self._reasons(sample, votes, neighbors)),
+        }
 
-    def given(self, sample: int) -> int | None:
+    def brief(self, sample: int) -> dict[str, Any]:
+        return {
+            "sample": sample,
+            "id": as_text(self.result.ids[sample]),
+            "given": self._given(sample),
+            "suggestion": int(self.result.corrected_codes[sample]),
+            "probability": float(self.result.confidence[sample]),
+            "stands": self.stands(sample),
+        }
+
+    def stands(self, sample: int) -> dict[str, Any]:
+        """What a person has decided about the sample so far; number 0: nothing."""
+        line = self.standing.line(sample)
+        if line is None:
+            return {"number": 0, "step": 0, "kind": None, "label": None}
+        return {"number": line.number, "step": line.step, "kind": line.kind, "label": line.code}
+
+    def _given(self, sample: int) -> int | None:
         code = int(self.result.given.codes[sample])
         return None if code < 0 else code
-
-    def stands(self, sample: int) -> Stands:
-        line = self.standing.line(sample)
-        return Stands(0, 0, None, None) if line is None else Stands(line.number, line.step, line.kind, line.code)
 
     def _runner_up(self, sample: int) -> int | None:
         value = self.result.runner_up[sample]
@@ -259,10 +238,10 @@ class Evidence:
         return [Vote(int(row.indices[place]), float(row.data[place])) for place in order]
 
     def _neighbor(self, sample: int) -> Neighbor:
-        stands = self.stands(sample)
-        label = self.result.corrected_codes[sample] if stands.label is None else stands.label
-        name = as_text(self.result.ids[sample])
-        return Neighbor(sample, name, self.given(sample), int(label), stands.kind == LABEL)
+        line = self.standing.line(sample)
+        decided = line is not None and line.kind == LABEL
+        label = line.code if line is not None and line.code is not None else self.result.corrected_codes[sample]
+        return Neighbor(sample, as_text(self.result.ids[sample]), self._given(sample), int(label), decided)
 
     def _reasons(self, sample: int, votes: list[Vote], neighbors: list[Neighbor]) -> Iterator[str]:
         yield self._why(sample)
