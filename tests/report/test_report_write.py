@@ -36,7 +36,7 @@ def test_correct_writes_the_report_and_names_it(run, capsys):
     assert f"the report        {run / 'report.html'}" in capsys.readouterr().out
     text = (run / "report.html").read_text(encoding="utf-8")
     assert "Labels of table.csv" in text
-    assert '<th scope="col">width</th>' in text  # rows were found again
+    assert ">width</th>" in text  # rows were found again
     assert not list(run.glob(".*"))
 
 
@@ -89,7 +89,7 @@ def test_data_that_moved_are_found_with_data(run, table, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-2:] == [str(run / "report.html"), f"note: {reason}"]
     assert f"Samples cannot be shown: {reason}.<" in (run / "report.html").read_text(encoding="utf-8")
     assert main(["report", str(run), "--data", str(moved)]) == 0
-    assert '<th scope="col">width</th>' in (run / "report.html").read_text(encoding="utf-8")
+    assert ">width</th>" in (run / "report.html").read_text(encoding="utf-8")
     assert main(["report", str(run), "--data", str(tmp_path / "nowhere")]) == 2
 
 

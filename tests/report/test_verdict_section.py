@@ -35,5 +35,5 @@ def test_members_come_with_their_weights_the_largest_first():
 def test_without_votes_there_is_no_mixing_and_without_a_verdict_nothing():
     assert section(None) is None
     assert "not measured" in section(dataclasses.replace(FOUND, mixing=None))
-    assert "proves nothing" in section(dataclasses.replace(FOUND, mixing=float("inf")))
+    assert "inconclusive" in section(dataclasses.replace(FOUND, mixing=float("inf")))
     assert "83%" not in section(dataclasses.replace(FOUND, classes=OVERLAPPING, disputed=0))

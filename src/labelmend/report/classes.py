@@ -59,7 +59,7 @@ class ClassNoise:
     name: str
     labels: int  # given as this class
     wrong: float | None  # share of these that is wrong
-    astray: float | None  # share of the samples that belong here that carry another label
+    missed: float | None  # share of the samples that belong here that carry another label
     changed: int  # of the labels given as this class
     arrived: int  # labels that were changed to this class
 

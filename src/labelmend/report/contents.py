@@ -184,27 +184,24 @@ def make_contents(result: Correction, originals: Originals, selftest: SelfTest |
 def sentence(result: Correction) -> str:
     """The run in one sentence, and what it adds where there is something to add."""
     count = result.summary()
-    guessed = (
-        f" ({count['changed_for_review']:,} of them changed to the best guess)" if count["changed_for_review"] else ""
-    )
-    parts = [f"{count['corrected']:,} were corrected", f"{count['review']:,} are doubtful and wait for a look{guessed}"]
+    guessed = f" ({count['changed_for_review']:,} of them with the best guess)" if count["changed_for_review"] else ""
+    parts = [f"{_were(count['corrected'])} corrected", f"{_were(count['review'])} left for review{guessed}"]
     if count["reviewed"]:
-        parts.append(f"{count['reviewed']:,} were decided by a person")
-    broken = count["expected_broken"]
-    more = [f" Of the changed ones about {round(broken):,} are expected to have been right."] if broken else []
-    for number, words in (
-        (count["filled"], "had no label and got one"),
-        (count["unreadable"], "could not be read and kept the label they had"),
-    ):
-        more += [f" {number:,} {words}."] if number else []
-    if _cannot_tell(result):
-        lead = f"How many of {count['labelled']:,} labels are wrong cannot be told"
-    else:
-        lead = (
-            f"Of {count['labelled']:,} labels about {count['estimated_wrong']:,} ({result.noise_rate:.1%}) are "
-            "estimated to be wrong"
+        parts.append(f"{_were(count['reviewed'])} decided by a person")
+    more = []
+    if count["expected_broken"]:
+        more.append(
+            f" About {round(count['expected_broken']):,} of the changed labels are expected to have been right."
         )
-    return f"{lead}: {', '.join(parts)}, and {count['kept']:,} were kept.{''.join(more)}"
+    if count["filled"]:
+        more.append(f" {count['filled']:,} had no label and got one.")
+    if count["unreadable"]:
+        more.append(f" {count['unreadable']:,} could not be read and kept the given label.")
+    wrong = f"{count['estimated_wrong']:,} of {count['labelled']:,} labels ({result.noise_rate:.1%})"
+    lead = f"About {wrong} are estimated to be wrong"
+    if _cannot_tell(result):
+        lead = f"How many of {count['labelled']:,} labels are wrong cannot be determined"
+    return f"{lead}: {', '.join(parts)}, and {_were(count['kept'])} kept.{''.join(more)}"
 
 
 def numbers(result: Correction) -> tuple[Number, ...]:
@@ -213,14 +210,14 @@ def numbers(result: Correction) -> tuple[Number, ...]:
     always = [
         Number("samples", summary["rows"], f"of {summary['classes']:,} classes"),
         *([] if _cannot_tell(result) else [wrong]),
-        Number("corrected", result.count("corrected"), "another label took its place", "corrected"),
+        Number("corrected", result.count("corrected"), "changed to another label", "corrected"),
         Number("for review", result.count("review"), "doubtful: look at these first", "review"),
         Number("kept", result.count("kept"), "the given label stays", "kept"),
     ]
     seldom = [
         Number("reviewed", result.count("reviewed"), "decided by a person", "reviewed"),
-        Number("filled in", result.count("filled"), "there was no label", "filled"),
-        Number("unreadable", result.count(UNREADABLE), "labels left as they were", UNREADABLE),
+        Number("filled in", result.count("filled"), "had no label", "filled"),
+        Number("unreadable", result.count(UNREADABLE), "labels left as given", UNREADABLE),
     ]
     return (*always, *(number for number in seldom if number.value))
 
@@ -232,14 +229,18 @@ def shown_rounds(rounds: tuple[Round, ...], most: int = HISTOGRAMS) -> tuple[Rou
 
 def trust_contents(result: Correction, selftest: SelfTest | None = None) -> Trust:
     gain, changed = tuple(result.review_gain()), int(result.changed.sum())
-    parts = [f"By its own confidence the run expects about {gain[0].left:,.0f} wrong labels to be left."]
+    parts = [f"By its own confidence, the run expects about {gain[0].left:,.0f} labels still to be wrong."]
     if changed == 0 and not (_cannot_tell(result) or (result.verdict is not None and result.verdict.waiting)):
         parts.append(f"No label was changed: {NOTHING_TO_GAIN}.")
     if result.expected_broken is not None:
-        parts.append(f"Of {changed:,} changed labels about {result.expected_broken:,.0f} were right before.")
+        parts.append(f"About {result.expected_broken:,.0f} of the {changed:,} changed labels were right before.")
     if result.temperature is None:
-        parts.append("Without planted errors (--audit) that confidence is not calibrated, and rather too high.")
+        parts.append("Without planted errors (--audit) this confidence is not calibrated and tends to be too high.")
     return Trust(" ".join(parts), gain, result.audit, selftest)
+
+
+def _were(number: int) -> str:
+    return f"{number:,} {'was' if number == 1 else 'were'}"
 
 
 def _cannot_tell(result: Correction) -> bool:
