@@ -12,7 +12,7 @@ EVIL = "</script><script>window.bad = 1</script><img src=x onerror='window.bad =
 
 
 def write(path, originals, **changes):
-    path.write_text(make_page(make_contents(by_hand.result(**changes), originals)), encoding="utf-8")
+    path.write_text(by_hand.report(originals, **changes), encoding="utf-8")
     return path.as_uri()
 
 

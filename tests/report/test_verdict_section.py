@@ -5,17 +5,13 @@ import pytest
 import result_by_hand as by_hand
 
 from labelmend.decision.verdict import APART, CANNOT_TELL, OVERLAPPING, Verdict
-from labelmend.report.contents import make_contents
-from labelmend.report.write import page
-from labelmend.storage.originals import Originals
 
 FOUND = Verdict(APART, "auto", 3, 200, 0.05, 0.1, 0.2, 0.08, 12, 0.83, 0.71, 11, 1, {"ridge": 0.7, "<b>net": 0.3})
 
 
 def section(verdict):
     """The section of a report; None: it has none."""
-    text = page(make_contents(by_hand.result(verdict=verdict), Originals("they moved")))
-    found = re.search('<section id="verdict".*?</section>', text, re.DOTALL)
+    found = re.search('<section id="verdict".*?</section>', by_hand.report(verdict=verdict), re.DOTALL)
     return found and found.group()
 
 

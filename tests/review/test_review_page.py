@@ -56,7 +56,7 @@ def test_the_whole_flow_by_keyboard(opened, run):
     said(page, "Saved: cannot tell.")
     at(page, 5)
     keys.press("s")
-    said(page, "Put off to the end.")
+    said(page, "Skipped")
     at(page, 6)
     keys.press("Enter")
     at(page, 7)
@@ -135,7 +135,7 @@ def test_arrows_look_around_and_decide_nothing(opened, run):
     keys.press("ArrowLeft")
     at(page, 0)
     keys.press("ArrowLeft")
-    said(page, "This is where you began.")
+    said(page, "first sample")
     assert standing(run).last == 0
 
 
@@ -240,7 +240,7 @@ def test_killed_with_9_and_started_again(page, run):
     assert standing(run).last == 2
     process, link = start(run, "--port", link.split(":")[2].split("/")[0])
     try:
-        expect(page.locator("#trouble")).to_contain_text("started anew")
+        expect(page.locator("#trouble")).to_contain_text("restarted")
         page.goto(link)
         at(page, 2)
         expect(page.locator("#done")).to_have_text("2")

@@ -23,8 +23,8 @@ from labelmend.review.samples import Filter
 from labelmend.review.server import ReviewServer
 
 EVERYONE = (
-    "note: --host {host} lets other machines reach this page; what is sent is not encrypted, and who has the link can "
-    "see the data and decide"
+    "note: --host {host} lets other machines reach this page; the connection is not encrypted, and anyone with the "
+    "link can see the data and decide"
 )
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>labelmend review</title>
@@ -64,7 +64,7 @@ def listen(desk: Desk, host: str, port: int) -> ReviewServer:
 
 
 def serve(server: ReviewServer) -> None:
-    """Until Ctrl-C or a polite request to end; what was decided is on disk at every moment."""
+    """Until Ctrl-C or SIGTERM; every decision is on disk already."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -82,7 +82,7 @@ def serve(server: ReviewServer) -> None:
 
 @contextmanager
 def link_file(link: str) -> Iterator[Path]:
-    """A page that leads on to the link; it goes when the block ends."""
+    """A page that leads on to the link, gone when the block ends: arguments of a browser are for everybody to see."""
     folder = Path(tempfile.mkdtemp(prefix="labelmend-review-"))  # nobody else may look into it
     try:
         path = folder / "open.html"
@@ -102,7 +102,13 @@ def greeting(desk: Desk, link: str, host: str) -> list[str]:
         lines.append(f"note: {desk.originals.reason}")
     if host not in LOOPBACK:
         lines.append(EVERYONE.format(host=host))
-    return [*lines, "", f"  {link}", "", "The link works once. Ctrl-C ends the review; nothing decided is ever lost."]
+    return [
+        *lines,
+        "",
+        f"  {link}",
+        "",
+        "The link works once. Ctrl-C ends the review; every decision is saved at once.",
+    ]
 
 
 def farewell(desk: Desk) -> str:
@@ -113,6 +119,6 @@ def farewell(desk: Desk) -> str:
         return f"\n{error}"
     progress = desk.queue.progress(Filter())
     done = progress.decided + progress.unsure
-    said = f"\n{done:,} decided, {progress.open + progress.skipped:,} to go."
+    counts = f"\n{done:,} decided, {progress.open + progress.skipped:,} to go."
     any_decided = desk.decisions.standing.state.any()  # also of samples that were not doubtful
-    return f"{said} Merge them with: labelmend apply {shlex.quote(str(desk.run))}" if any_decided else said
+    return f"{counts} Merge them with: labelmend apply {shlex.quote(str(desk.run))}" if any_decided else counts

@@ -184,7 +184,9 @@ def make_contents(result: Correction, originals: Originals, selftest: SelfTest |
 def sentence(result: Correction) -> str:
     """The run in one sentence, and what it adds where there is something to add."""
     count = result.summary()
-    guessed = f" ({count['changed_for_review']:,} of them with the best guess)" if count["changed_for_review"] else ""
+    guessed = (
+        f" ({count['changed_for_review']:,} of them changed to the best guess)" if count["changed_for_review"] else ""
+    )
     parts = [f"{_were(count['corrected'])} corrected", f"{_were(count['review'])} left for review{guessed}"]
     if count["reviewed"]:
         parts.append(f"{_were(count['reviewed'])} decided by a person")
