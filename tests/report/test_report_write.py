@@ -1,5 +1,7 @@
 import dataclasses
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -106,6 +108,12 @@ def test_a_result_in_memory_has_a_report_too(tmp_path):
         by_hand.result().report(target)
     by_hand.result().report(str(target), force=True)
     assert by_hand.result().report(tmp_path / "new folder" / "page.html").is_file()
+
+
+def test_templates_are_loaded_when_a_page_is_written_and_not_before():
+    unloaded = "{'jinja2', 'labelmend.report.contents'}"
+    program = f"import sys, labelmend, labelmend.report.write; assert not {unloaded} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):

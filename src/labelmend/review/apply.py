@@ -161,7 +161,7 @@ def merge_lines(merge: Merge, folder: Path, dry_run: bool) -> list[str]:
     """What was or would be done, in plain words."""
     name = shlex.quote(str(folder))
     if merge.table_is_missing and not (merge.decided or merge.unsure or dry_run):
-        return [f"nothing is decided in {folder}; {folder / LABELS} was missing and has been written again"]
+        return [f"nothing is decided in {folder}; {folder / LABELS} was missing and is there again"]
     if not (merge.decided or merge.unsure or merge.skipped or merge.changes):
         return [f"nothing is decided in {folder}, nothing was changed; decide with: labelmend review {name}"]
     lines = [
