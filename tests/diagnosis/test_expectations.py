@@ -10,7 +10,7 @@ import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend.config import RunConfig, as_arguments
 from labelmend.labels import Labels
-from labelmend.report.trust import trust_contents
+from labelmend.report.contents import trust_contents
 from labelmend.result import STATUS_TYPE, ExpectedErrors
 
 SETTLED = {**QUICK, "n_rounds": 6, "warmup_passes": 20}  # enough for net and graphs to agree

@@ -10,6 +10,8 @@ from labelmend.config import RunConfig
 from labelmend.diagnosis.projection import SampleMap
 from labelmend.ensemble.records import CorrectionRecord, RoundRecord
 from labelmend.labels import Labels
+from labelmend.report.contents import make_contents
+from labelmend.report.write import page
 from labelmend.result import STATUS_TYPE, Correction, Source
 from labelmend.storage.originals import Originals
 
@@ -106,6 +108,11 @@ def large_result(n, n_classes, n_points, seed=0):
         neighbors=random.integers(n, size=(n, 10), dtype=np.int32),
         map=SampleMap(chosen, random.random((n_points, 2), dtype=np.float32)),
     )
+
+
+def report(originals=None, **changes):
+    """The page about the result with those changes."""
+    return page(make_contents(result(**changes), originals or Originals("they moved")))
 
 
 class Painted(Originals):

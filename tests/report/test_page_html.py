@@ -6,8 +6,12 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
+from markupsafe import Markup
 
-from labelmend.report.html import Html, asset, content_policy, data_uri, element, embed_json, escape, together
+from labelmend.report.drawings import element
+from labelmend.report.html import asset, content_policy, data_uri, embed_json, escape
+from labelmend.report.write import _templates
 
 AWKWARD = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "a & b", "naïve 漢字", "\udc80", "\x00\x1b"]
 
@@ -49,12 +53,19 @@ def test_any_text_can_be_written_as_utf_8_and_opens_no_element(text):
 
 
 def test_elements_by_hand():
-    assert element("p", "a", Html("<b>b</b>"), None, 3) == "<p>a<b>b</b>3</p>"
-    assert element("input", type="text", aria_label="x", class_="y", hidden=True, disabled=False, id=None) == (
-        '<input type="text" aria-label="x" class="y" hidden>'
-    )
+    assert element("p", "a", Markup("<b>b</b>"), 3) == "<p>a<b>b</b>3</p>"
+    assert element("text", "<", text_anchor="end", class_="y") == '<text text-anchor="end" class="y">&lt;</text>'
     assert element("rect", x=0, y=0.5) == '<rect x="0" y="0.5"></rect>'
-    assert together("<", Html("<hr>")) == "&lt;<hr>"
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_templates_escape_what_they_show(text):
+    """Also in attributes, through macros, and joined to other text."""
+    made = _templates().from_string('{% macro p(t) %}<p title="{{ t }}">{{ t }}</p>{% endmacro %}{{ p(text ~ "") }}')
+    assert made.render(text=text) == element("p", text, title=text)
+    assert _templates().from_string("{{ value }}").render(value=None) == ""
+    with pytest.raises(UndefinedError):
+        _templates().from_string("{{ misspelled }}").render()
 
 
 @pytest.mark.parametrize("text", [*AWKWARD[:4], "</script><script>", "<!--", "\u2028"])

@@ -8,8 +8,8 @@ from result_by_hand import Painted, Rows, round_record
 
 from labelmend.diagnosis.projection import SampleMap
 from labelmend.report.classes import class_noise, flow
-from labelmend.report.contents import STATUSES, make_contents, numbers, sentence, shown_rounds
-from labelmend.report.making import REST
+from labelmend.report.contents import REST, make_contents, numbers, sentence, shown_rounds
+from labelmend.report.map import STATUSES
 from labelmend.result import STATUS_TYPE
 from labelmend.storage.originals import Originals
 
@@ -24,9 +24,9 @@ def contents(originals=None, **changes):
 def test_the_sentence_counts_labels_not_samples():
     said = sentence(by_hand.result())
     for part in (
-        "Of 7 labels about 2 (25.0%)",
+        "2 of 7 labels (25.0%)",
         "2 were corrected",
-        "2 are doubtful",
+        "2 were left for review",
         "2 of them",
         "3 were kept",
         "1 had",
@@ -37,7 +37,7 @@ def test_the_sentence_counts_labels_not_samples():
 def test_what_a_person_decided_is_told():
     status = np.array([*by_hand.STATUS[:7], "reviewed"], dtype=STATUS_TYPE)
     said = by_hand.result(status=status)
-    assert "1 were decided by a person" in sentence(said)
+    assert "1 was decided by a person" in sentence(said)
     assert ("reviewed", 1) in [(number.name, number.value) for number in numbers(said)]
 
 
@@ -94,7 +94,7 @@ def test_noise_of_a_class_by_hand():
     assert found["cat"].wrong == pytest.approx(1 - 1.6 / 2.8)
     assert found["dog"].wrong == pytest.approx(1 - 1.8 / 3.2)
     assert found["owl"].wrong == pytest.approx(0)
-    assert found["owl"].astray == pytest.approx(0.5)
+    assert found["owl"].missed == pytest.approx(0.5)
     assert (found["dog"].labels, found["dog"].changed, found["dog"].arrived) == (3, 2, 2)
 
 

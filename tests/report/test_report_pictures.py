@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 from result_by_hand import Painted
 
-from labelmend.report import pictures
-from labelmend.report.pictures import SHEET_BYTES, make_atlas
+from labelmend.report import map as map_module
+from labelmend.report.map import SHEET_BYTES, make_atlas
 from labelmend.storage.originals import Originals
 
 
@@ -62,7 +62,7 @@ def test_the_sheet_stays_within_its_bytes_even_of_noise():
 
 def test_when_time_runs_out_the_last_samples_have_theirs(monkeypatch):
     clock = iter(range(100))
-    monkeypatch.setattr(pictures.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(map_module.time, "monotonic", lambda: next(clock))
     atlas = make_atlas(Plain((14, 14)), np.arange(10), seconds=4)
     assert [cell >= 0 for cell in atlas.cells] == [False] * 6 + [True] * 4
     assert np.abs(middle(atlas, 9) - (9, 0, 246)).max() <= 6

@@ -11,6 +11,8 @@ from blobs import QUICK, blobs
 from labelmend.inputs.labels import objects
 from labelmend.inputs.pictures.find import find_pictures
 from labelmend.labels import Labels
+from labelmend.review.decisions import FILE, Decisions, Subject
+from labelmend.storage.run_folder import read_run
 from labelmend.storage.source import ARRAYS, picture_source, table_source
 
 CLASSES = ["cat", "dog", "fox & <b>hen"]
@@ -86,6 +88,13 @@ def made_result(ids, given, source, classes=CLASSES, n_review=24):
         map=None,
         model=dataclasses.replace(model, classes=names),
     )
+
+
+def decide(run, *choices, request="r"):
+    """A person's decisions, in the log of the run."""
+    log = Decisions(run / FILE, Subject.of(read_run(run)))
+    log.decide(choices, "tab", request)
+    log.close()
 
 
 def picture_run(folder, n=N):

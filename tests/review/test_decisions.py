@@ -253,7 +253,7 @@ def test_nothing_is_acknowledged_once_a_file_was_taken_away(log, ending):
     log.decide([label(0, 1)], "tab", "r1")
     log.path.with_name(log.path.name + ending).unlink()
     for act in (lambda: log.decide([label(1, 1)], "tab", "r2"), lambda: log.undo(1, "tab", "r3"), log.refresh):
-        with pytest.raises(RunFolderError, match="taken away"):
+        with pytest.raises(RunFolderError, match=r"review\.sqlite"):
             act()
     assert log.standing.state.tolist() == [DECIDED] + [OPEN] * 9
 
@@ -261,7 +261,7 @@ def test_nothing_is_acknowledged_once_a_file_was_taken_away(log, ending):
 def test_nothing_is_acknowledged_into_a_file_that_was_replaced(log):
     log.path.rename(log.path.with_name("aside.sqlite"))
     Decisions(log.path, SUBJECT).close()
-    with pytest.raises(RunFolderError, match="replaced"):
+    with pytest.raises(RunFolderError, match=r"review\.sqlite"):
         log.decide([label(1, 1)], "tab", "r1")
     assert not again(log).state.any()
 

@@ -2,7 +2,8 @@ import os
 
 import pytest
 
-from labelmend.review.guard import MAX_BODY, Guard, Refused, belongs, body_length, by_name, read_json
+from labelmend.review.guard import MAX_BODY, Guard, Refused, body_length, by_name, read_json
+from labelmend.review.thumbnails import belongs
 
 HOST = {"Host": "127.0.0.1:8000"}
 

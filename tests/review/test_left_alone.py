@@ -9,8 +9,7 @@ from made import array_run, corrected, made_result
 from labelmend.decision.verdict import CANNOT_TELL
 from labelmend.review.decisions import Standing
 from labelmend.review.desk import Desk
-from labelmend.review.evidence import Witness
-from labelmend.review.queue import Filter, Queue
+from labelmend.review.samples import Evidence, Filter, Queue
 from labelmend.storage.source import ARRAYS
 
 N = 36
@@ -30,9 +29,9 @@ def test_they_come_first_the_most_doubtful_of_them_before_the_others(result):
 
 
 def test_what_is_said_of_them_names_no_figure(result):
-    first = Witness(result, Standing(N)).about(5).reasons[0]
+    first = Evidence(result, Standing(N)).about(5)["reasons"][0]
     assert "%" not in first
-    assert Witness(result, Standing(N)).about(1).reasons[0] != first
+    assert Evidence(result, Standing(N)).about(1)["reasons"][0] != first
 
 
 def test_votes_that_contradict_a_label_are_answered_for(result):
@@ -41,7 +40,7 @@ def test_votes_that_contradict_a_label_are_answered_for(result):
     votes[kept] = 0
     votes[kept, (result.corrected_codes[kept] + 1) % 3] = 1.0
     against = dataclasses.replace(result, votes=votes.tocsr())
-    said = Witness(against, Standing(N)).about(kept).reasons
+    said = Evidence(against, Standing(N)).about(kept)["reasons"]
     assert any("votes" in reason for reason in said)
 
 

@@ -2,14 +2,14 @@ import json
 
 import numpy as np
 import pytest
+from made import decide
 
 import labelmend
 from blobs import blobs, plant
 from labelmend.cli.main import main
 from labelmend.errors import DataError
-from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject
-from labelmend.review.trusted import merge_decided, read_decided
-from labelmend.storage.run_folder import read_run
+from labelmend.review.apply import merge_decided, read_decided
+from labelmend.review.decisions import LABEL, SKIP, UNSURE, Choice
 
 QUICK = [
     "--expert",
@@ -34,6 +34,11 @@ def write(path, features, labels, ids=None):
     return path
 
 
+def other(name):
+    """The code of a class other than the given one."""
+    return (list(NAMES).index(name) + 1) % 3
+
+
 @pytest.fixture
 def reviewed(tmp_path, capsys):
     """A run of a table, with three labels decided, one not told, one put off: (run, table, given)."""
@@ -43,15 +48,13 @@ def reviewed(tmp_path, capsys):
     run = tmp_path / "run"
     assert main(["correct", str(path), "--labels", "label", "--id", "name", "--out", str(run), "--quiet", *QUICK]) == 0
     capsys.readouterr()
-    log = Decisions(run / FILE, Subject.of(read_run(run)))
-    choices = [Choice(i, LABEL, (list(NAMES).index(given[i]) + 1) % 3) for i in range(3)]
-    log.decide([*choices, Choice(3, UNSURE), Choice(4, SKIP)], "tab", "r")
-    log.close()
+    choices = [Choice(i, LABEL, other(given[i])) for i in range(3)]
+    decide(run, *choices, Choice(3, UNSURE), Choice(4, SKIP))
     return run, path, given
 
 
 def decided_labels(given):
-    return [NAMES[(list(NAMES).index(given[i]) + 1) % 3] for i in range(3)]
+    return [NAMES[other(given[i])] for i in range(3)]
 
 
 def test_decisions_become_trusted_labels_of_the_next_run(reviewed, tmp_path, capsys):
@@ -84,9 +87,7 @@ def test_pictures_are_matched_by_their_paths(tmp_path, capsys):
     small = {"n_rounds": 1, "n_branches": 2, "packages_per_branch": 2, "hidden": 8, "graph_k": 4}
     result = labelmend.correct_images(tmp_path / "photos", **how, expert=small)
     run = result.save(tmp_path / "run")
-    log = Decisions(run / FILE, Subject.of(read_run(run)))
-    log.decide([Choice(0, LABEL, 2)], "tab", "r")
-    log.close()
+    decide(run, Choice(0, LABEL, 2))
     assert (
         main(
             ["correct", str(tmp_path / "photos"), "--mode", "embed", "--trusted-from", str(run), "--dry-run", "--json"]
@@ -99,9 +100,7 @@ def test_pictures_are_matched_by_their_paths(tmp_path, capsys):
 def test_a_run_that_goes_on_takes_the_decisions_it_began_with(reviewed):
     run, _, _ = reviewed
     began = read_decided(run)
-    log = Decisions(run / FILE, Subject.of(read_run(run)))
-    log.decide([Choice(9, LABEL, 0)], "tab", "later")
-    log.close()
+    decide(run, Choice(9, LABEL, 0), request="later")
     assert len(read_decided(run).ids) == 4
     assert read_decided(run, began.until) == began
 
@@ -118,9 +117,7 @@ def test_resuming_repeats_the_same_decisions(reviewed, tmp_path, monkeypatch, ca
     with monkeypatch.context() as patch:
         patch.setattr(correct_command.Correction, "save", killed)
         assert main([*command, "--quiet", "--checkpoint-every", "0", *QUICK]) == 130
-    log = Decisions(run / FILE, Subject.of(read_run(run)))
-    log.decide([Choice(9, LABEL, (list(NAMES).index(given[9]) + 1) % 3)], "tab", "later")
-    log.close()
+    decide(run, Choice(9, LABEL, other(given[9])), request="later")
     assert main(["correct", "--resume", "run2", "--quiet"]) == 0
     result = labelmend.load("run2")
     assert result.labels[:3].tolist() == decided_labels(given)
@@ -191,7 +188,7 @@ def test_a_label_that_was_missing_then_may_be_anything_now(reviewed):
 
 
 def test_nothing_in_common_is_an_error():
-    from labelmend.review.trusted import Decided
+    from labelmend.review.apply import Decided
 
     with pytest.raises(DataError, match="hold none"):
         merge_decided(Decided(None, ["a"], ["x"], ["x"], 1), ["b"], ["x"], None)

@@ -35,7 +35,7 @@ from labelmend.inputs.tables import Table, drop_bad_rows, load_table
 from labelmend.labels import AnnotatorColumns
 from labelmend.report.write import with_report
 from labelmend.result import Correction, Source
-from labelmend.review.trusted import Decided, merge_decided, read_decided
+from labelmend.review.apply import Decided, merge_decided, read_decided
 from labelmend.runs.pictures import choose_mode
 from labelmend.storage.checkpoint import CHECKPOINT_SECONDS
 from labelmend.storage.job import Job, read_job, refuse_unfinished, running

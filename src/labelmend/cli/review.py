@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import signal
+import tempfile
 import threading
 import webbrowser
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
 from labelmend.errors import ConfigError, RunFolderError
 from labelmend.inputs.pictures.pixels import quiet
+from labelmend.report.html import escape
 from labelmend.review.desk import Desk
-from labelmend.review.guard import LOOPBACK, link_file
-from labelmend.review.queue import Filter
+from labelmend.review.guard import LOOPBACK
+from labelmend.review.samples import Filter
 from labelmend.review.server import ReviewServer
 
 EVERYONE = (
-    "note: --host {host} lets other machines reach this page; what is sent is not encrypted, and who has the link can "
-    "see the data and decide"
+    "note: --host {host} lets other machines reach this page; the connection is not encrypted, and anyone with the "
+    "link can see the data and decide"
 )
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>labelmend review</title>
+<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={link}">
+<p><a href="{link}">Open the review</a></p></html>
+"""
 
 
 def review_command(
@@ -54,7 +64,7 @@ def listen(desk: Desk, host: str, port: int) -> ReviewServer:
 
 
 def serve(server: ReviewServer) -> None:
-    """Until Ctrl-C or a polite request to end; what was decided is on disk at every moment."""
+    """Until Ctrl-C or SIGTERM; every decision is on disk already."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -70,6 +80,20 @@ def serve(server: ReviewServer) -> None:
             signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def link_file(link: str) -> Iterator[Path]:
+    """A page that leads on to the link, gone when the block ends: arguments of a browser are for everybody to see."""
+    folder = Path(tempfile.mkdtemp(prefix="labelmend-review-"))  # nobody else may look into it
+    try:
+        path = folder / "open.html"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(PAGE.format(link=escape(link)))
+        yield path
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def greeting(desk: Desk, link: str, host: str) -> list[str]:
     progress = desk.queue.progress(Filter())
     left = progress.open + progress.skipped
@@ -78,7 +102,13 @@ def greeting(desk: Desk, link: str, host: str) -> list[str]:
         lines.append(f"note: {desk.originals.reason}")
     if host not in LOOPBACK:
         lines.append(EVERYONE.format(host=host))
-    return [*lines, "", f"  {link}", "", "The link works once. Ctrl-C ends the review; nothing decided is ever lost."]
+    return [
+        *lines,
+        "",
+        f"  {link}",
+        "",
+        "The link works once. Ctrl-C ends the review; every decision is saved at once.",
+    ]
 
 
 def farewell(desk: Desk) -> str:
@@ -89,6 +119,6 @@ def farewell(desk: Desk) -> str:
         return f"\n{error}"
     progress = desk.queue.progress(Filter())
     done = progress.decided + progress.unsure
-    said = f"\n{done:,} decided, {progress.open + progress.skipped:,} to go."
+    counts = f"\n{done:,} decided, {progress.open + progress.skipped:,} to go."
     any_decided = desk.decisions.standing.state.any()  # also of samples that were not doubtful
-    return f"{said} Merge them with: labelmend apply {shlex.quote(str(desk.run))}" if any_decided else said
+    return f"{counts} Merge them with: labelmend apply {shlex.quote(str(desk.run))}" if any_decided else counts

@@ -11,6 +11,7 @@ from labelmend.report.samples import Describer, Sample, surest
 from labelmend.result import UNREADABLE, Correction, plain_value
 
 MATRIX_CLASSES = 20  # of more only those with most changes are shown
+SHADES, DARKEST = 8, 0.2  # steps of the matrix; share of a row that is darkest, or the largest if that is more
 PAIRS, PAIR_SAMPLES = 8, 6
 Codes = NDArray[np.int64]
 
@@ -24,6 +25,21 @@ class Flow:
     n_classes: int
     changes: int
     changes_shown: int
+
+    def cells(self) -> list[tuple[str, list[tuple[int, str]]]]:
+        """Rows of the matrix: the given class; of each corrected one the count, and the class name of its colour."""
+        shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1)
+        np.fill_diagonal(shares, 0)
+        steps = SHADES * np.sqrt(shares / max(float(shares.max(initial=0.0)), DARKEST))
+        found = []
+        for at, (name, counts) in enumerate(zip(self.names, self.counts.tolist(), strict=True)):
+            shades = [
+                f"shade-{max(1, round(step))}" if count else ""
+                for step, count in zip(steps[at].tolist(), counts, strict=True)
+            ]
+            shades[at] = "diagonal"
+            found.append((name, list(zip(counts, shades, strict=True))))
+        return found
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,7 @@ class ClassNoise:
     name: str
     labels: int  # given as this class
     wrong: float | None  # share of these that is wrong
-    astray: float | None  # share of the samples that belong here that carry another label
+    missed: float | None  # share of the samples that belong here that carry another label
     changed: int  # of the labels given as this class
     arrived: int  # labels that were changed to this class
 

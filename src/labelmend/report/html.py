@@ -8,47 +8,33 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 from importlib import resources
 from typing import Any
 
-VOID = ("img", "meta", "input", "br")  # elements without an inside
+import markupsafe
+from markupsafe import Markup
 
 
-class Html(str):
-    """Text that is HTML already. Any other text is escaped where it is put into an element."""
-
-
-def escape(value: Any) -> Html:
-    """Text for the body or an attribute. What cannot be shown is spelled out, half characters among it."""
+def shown(value: Any) -> Any:
+    """What a page shows for a value: None is nothing; what cannot be shown is spelled out, half characters among it."""
+    if value is None or isinstance(value, Markup):
+        return "" if value is None else value
     text = str(value)
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() or c == "\n" else _spelled(c) for c in text)
-    return Html(html.escape(text, quote=True))
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def element(name: str, /, *children: Any, **attributes: Any) -> Html:
-    """<name attributes>children</name>, everything escaped that is not `Html`.
-
-    Children that are None are left out. In names of attributes _ stands for -, and class_ for class; True is an
-    attribute without a value, None and False are none.
-    """
-    given = {key: value for key, value in attributes.items() if value is not None and value is not False}
-    written = "".join(_attribute(key, value) for key, value in given.items())
-    inside = together(*children)
-    return Html(f"<{name}{written}>" if name in VOID else f"<{name}{written}>{inside}</{name}>")
+def escape(value: Any) -> Markup:
+    """Text for the body or an attribute; what is `Markup` already stays as it is."""
+    return markupsafe.escape(shown(value))
 
 
-def together(*parts: Any) -> Html:
-    """One after the other, escaped where they are not `Html`."""
-    return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts if part is not None))
-
-
-def embed_json(value: Any) -> Html:
+def embed_json(value: Any) -> Markup:
     """JSON for inside <script type="application/json">: nothing in it can end the element or begin another."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return Html(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def asset(name: str) -> str:
@@ -75,12 +61,3 @@ def content_policy(styles: list[str], scripts: list[str]) -> str:
 def _hashes(parts: list[str]) -> str:
     digests = (hashlib.sha256(part.encode("utf-8")).digest() for part in parts)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests) or "'none'"
-
-
-def _attribute(key: str, value: Any) -> str:
-    name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{escape(value)}"'
-
-
-def _spelled(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

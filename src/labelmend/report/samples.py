@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from labelmend.diagnosis.reasons import NONE
 from labelmend.inputs.pictures.pixels import quiet
+from labelmend.report.html import media_type
 from labelmend.result import Correction
 from labelmend.storage.originals import Originals, thumbnail
 
@@ -20,13 +21,12 @@ PER_GALLERY = 18
 THUMBNAIL = 112  # pixels
 CELLS = 12  # of a row that are shown
 NO_CLASS = (
-    "Among the samples whose class the net and the graphs are least sure of, those whose label would have changed or "
-    "that lie far outside what is usual; the worst first. They were not relabelled. Look for damaged data and missing "
-    "classes."
+    "Among the samples that the net and the graphs are least sure of, those whose label would have changed or that lie "
+    "far outside the usual range; the worst first. They were not relabelled. Look for damaged data and missing classes."
 )
 MAJORITY = 0.5  # of the votes, below which no class fits
 NO_MAJORITY = (
-    f"No class got {MAJORITY:.0%} of the suggestions of the last vote, and none is the label of more than half of the "
+    f"No class got {MAJORITY:.0%} of the suggestions in the last vote, and none is the label of more than half of the "
     "nearest samples; the smallest leading share first. Look for damaged data and missing classes."
 )
 
@@ -45,6 +45,11 @@ class Sample:
     picture: bytes | None
     cells: tuple[tuple[str, str], ...]  # of a row of a table
     more_cells: int  # that are not shown
+
+    @property
+    def crisp(self) -> bool:
+        """A tiny picture, kept as it is."""
+        return self.picture is not None and media_type(self.picture) == "image/png"
 
 
 @dataclass(frozen=True)
@@ -120,13 +125,12 @@ def galleries(result: Correction, describe: Describer, most: int = PER_GALLERY) 
     return (
         gallery(
             "Surest corrections",
-            "Corrected labels, those with the highest posterior probability first, then those with the highest "
-            "certainty of the last vote.",
+            "Corrected labels, the highest posterior probability first; ties by the certainty of the last vote.",
             surest(result, corrected, len(corrected)),
         ),
         gallery(
             "Hardest decisions",
-            "Samples left for review, those whose label has the lowest posterior probability first.",
+            "Samples left for review, the lowest posterior probability first.",
             _hardest(result),
         ),
         gallery(

@@ -1,11 +1,10 @@
-"""What a person decided, on disk before anyone is told: RUN/review.sqlite, a log that only grows.
+"""The log of a person's decisions, RUN/review.sqlite: on disk before the page shows them as saved; it only grows.
 
 Every line is also in the file itself, not only in SQLite's -wal beside it: a copy of the one file holds the review. A
-file that was taken away or replaced while it was open gets no more lines, and whoever decides is told so.
+file that was moved or replaced while it was open gets no more lines, and the page says so.
 
-A decision is a line, and so is taking one back; nothing is ever changed or removed, so undo, two tabs, two servers and
-a kill at any moment are all the same case: read the lines in order. The last line about a sample that was not taken
-back is what stands.
+A decision is a line, and so is an undo; no line is ever changed or removed, so undo, two tabs, two servers and a kill
+at any moment are all the same case: read the lines in order. The last line about a sample that was not undone stands.
 
     log    number, step (number of the first line written together with this one), sample (its position in the run),
            id, kind (label | unsure | skip | undo), code (position of the label in the classes), label (its text),
@@ -93,8 +92,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What was written, and the samples left alone because something else stands there than the person saw."""
+class Written:
+    """The new lines, and the samples left alone because another line stands there than the person saw."""
 
     made: list[Line]
     refused: list[int] = field(default_factory=list)
@@ -122,8 +121,7 @@ class Standing:
         self.number = np.zeros(n, dtype=np.int64)
         self.last = 0  # number of the last line read
         self._lines: dict[int, list[Line]] = {}  # by sample: those not taken back, the last one stands
-        self._steps: dict[int, list[Line]] = {}  # lines not taken back, by step
-        self._of_tab: dict[str, dict[int, None]] = {}  # steps of each tab, in order
+        self._steps: dict[int, list[Line]] = {}  # lines not taken back, by step, the steps in order
 
     def add(self, line: Line) -> None:
         self.last = line.number
@@ -131,12 +129,14 @@ class Standing:
         if line.kind == UNDO:
             for gone in [old for old in held if old.number == line.undoes]:
                 held.remove(gone)
-                self._forget(gone)
+                self._steps[gone.step].remove(gone)
         else:
             held.append(line)
             self._steps.setdefault(line.step, []).append(line)
-            self._of_tab.setdefault(line.tab, {})[line.step] = None
-        self._show(line.sample, held[-1] if held else None)
+        top = self.line(line.sample)
+        self.state[line.sample] = OPEN if top is None else STANDING[top.kind]
+        self.code[line.sample] = -1 if top is None or top.code is None else top.code
+        self.number[line.sample] = 0 if top is None else top.number
 
     def line(self, sample: int) -> Line | None:
         held = self._lines.get(sample)
@@ -147,18 +147,8 @@ class Standing:
         return list(self._steps.get(number, ()))
 
     def last_steps(self) -> dict[str, int]:
-        """Of each tab, the last step of which something was not taken back."""
-        return {tab: next(reversed(steps)) for tab, steps in self._of_tab.items() if steps}
-
-    def _forget(self, line: Line) -> None:
-        self._steps[line.step].remove(line)
-        if not self._steps[line.step]:
-            del self._steps[line.step], self._of_tab[line.tab][line.step]
-
-    def _show(self, sample: int, line: Line | None) -> None:
-        self.state[sample] = OPEN if line is None else STANDING[line.kind]
-        self.code[sample] = -1 if line is None or line.code is None else line.code
-        self.number[sample] = 0 if line is None else line.number
+        """Of each tab, the last step that was not taken back whole."""
+        return {lines[0].tab: step for step, lines in self._steps.items() if lines}
 
 
 class Decisions:
@@ -169,7 +159,11 @@ class Decisions:
         self.standing = Standing(len(subject.ids))
         self._lock = threading.RLock()
         self._base = _connect(path)
-        _create(self._base, path, subject)
+        try:
+            self._create()
+        except BaseException:
+            self._base.close()
+            raise
         self._files = {place: _identity(place) for place in (path, _ahead(path))}
         self.refresh()
 
@@ -177,9 +171,9 @@ class Decisions:
         """An error where the files are not those that were opened: what is written to those is lost."""
         if any(_identity(place) != known for place, known in self._files.items()):
             raise RunFolderError(
-                f"decisions must be kept in {self.path}. The file was taken away or replaced after this review was "
-                "opened, so nothing can be decided here; end this review and start it again, with the file put back "
-                "if it is still somewhere."
+                f"decisions must be kept in {self.path}. The file was moved, deleted or replaced after this review "
+                "was opened, so nothing can be decided here. Put the file back if you still have it, and start the "
+                "review again."
             )
 
     def close(self) -> None:
@@ -193,38 +187,38 @@ class Decisions:
             for line in _lines(self._base, self.standing.last, self.path, self.subject):
                 self.standing.add(line)
 
-    def decide(self, choices: Sequence[Choice], tab: str, request: str) -> Outcome:
+    def decide(self, choices: Sequence[Choice], tab: str, request: str) -> Written:
         """Write the choices in one step. What was decided otherwise since the person looked is left alone."""
         with self._writing():
             if repeated := self._of_request(request):
-                return Outcome(repeated)
+                return Written(repeated)
             stale = {c.sample for c in choices if int(self.standing.number[c.sample]) != c.seen}
             fresh = [c for c in choices if c.sample not in stale]
             rows = [(c.sample, c.kind, c.code, None) for c in fresh]
-            return Outcome(self._write(rows, tab, request), sorted(stale))
+            return Written(self._write(rows, tab, request), sorted(stale))
 
-    def undo(self, step: int, tab: str, request: str) -> Outcome:
+    def undo(self, step: int, tab: str, request: str) -> Written:
         """Take a step back, except what was decided again since."""
         with self._writing():
             if repeated := self._of_request(request):
-                return Outcome(repeated)
+                return Written(repeated)
             lines = self.standing.step(step)
             top = [line for line in lines if self.standing.line(line.sample) == line]
             rows = [(line.sample, UNDO, None, line.number) for line in top]
             covered = {line.sample for line in lines} - {line.sample for line in top}
-            return Outcome(self._write(rows, tab, request), sorted(covered))
+            return Written(self._write(rows, tab, request), sorted(covered))
 
     def changed_since(self, number: int, limit: int = 1000) -> list[int]:
         """Samples that later lines are about; at most `limit` of them."""
         with self._lock:
             query = "SELECT DISTINCT sample FROM log WHERE number > ? ORDER BY number DESC LIMIT ?"
-            return [int(row[0]) for row in self._base.execute(query, (number, limit))]
+            return [int(sample) for (sample,) in self._base.execute(query, (number, limit))]
 
     def times(self, count: int) -> list[float]:
         """When the last lines other than undo were written, the latest first."""
         with self._lock:
             query = "SELECT at FROM log WHERE kind != 'undo' ORDER BY number DESC LIMIT ?"
-            return [float(row[0]) for row in self._base.execute(query, (count,))]
+            return [float(at) for (at,) in self._base.execute(query, (count,))]
 
     def _write(self, rows: Iterable[tuple[int, str, int | None, int | None]], tab: str, request: str) -> list[Line]:
         now, step, made = time.time(), self.standing.last + 1, []
@@ -244,19 +238,26 @@ class Decisions:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One writer at a time who has read all there is; on disk when the block ends, or not at all."""
-        with self._lock:
+        with self._lock, _writable(self.path):
+            self._base.execute("BEGIN IMMEDIATE")
             try:
-                self._base.execute("BEGIN IMMEDIATE")
-                try:
-                    self.refresh()
-                    yield
-                    self._base.execute("COMMIT")
-                except BaseException:
-                    self._base.execute("ROLLBACK")
-                    raise
-                self.refresh()  # which looks for the file again: only what is in it is told as made
-            except sqlite3.Error as error:
-                raise _unwritable(self.path, error) from error
+                self.refresh()
+                yield
+                self._base.execute("COMMIT")
+            except BaseException:
+                self._base.execute("ROLLBACK")
+                raise
+            self.refresh()  # which looks for the file again: only what is in it is reported as written
+
+    def _create(self) -> None:
+        subject = self.subject
+        facts = {"format_version": FORMAT_VERSION, "fingerprint": subject.fingerprint, "samples": len(subject.ids)}
+        about = [(name, json.dumps(value)) for name, value in {**facts, "classes": subject.classes}.items()]
+        with _writable(self.path):
+            self._base.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+            self._base.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", about)
+            _check(self._base, self.path, subject)
+            flush_names(self.path.parent)  # or a power cut could lose the name of a file that is there
 
 
 def read_log(path: Path, subject: Subject, until: int | None = None) -> Standing:
@@ -271,20 +272,28 @@ def read_log(path: Path, subject: Subject, until: int | None = None) -> Standing
             if until is None or line.number <= until:
                 standing.add(line)
     except sqlite3.Error as error:
-        raise RunFolderError(f"the log of decisions must be whole. {path} is not: {error}.") from error
+        raise _damaged(path, error) from error
     finally:
         base.close()
     return standing
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
     try:
+        yield
+    except sqlite3.Error as error:
+        raise RunFolderError(
+            f"decisions must be kept in {path}. Opening or writing it failed: {error}; nothing was lost."
+        ) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    with _writable(path):
         base = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = FULL")
         base.execute("PRAGMA wal_autocheckpoint = 1")  # every step goes on from the -wal into the file at once
-    except sqlite3.Error as error:
-        raise _unwritable(path, error) from error
     return base
 
 
@@ -309,24 +318,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _create(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
-    try:
-        base.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-        facts = {"format_version": FORMAT_VERSION, "fingerprint": subject.fingerprint, "samples": len(subject.ids)}
-        about = [(name, json.dumps(value)) for name, value in {**facts, "classes": subject.classes}.items()]
-        base.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", about)
-        _check(base, path, subject)
-        flush_names(path.parent)  # or a power cut could lose the name of a file that is there
-    except sqlite3.Error as error:
-        base.close()
-        raise _unwritable(path, error) from error
-    except RunFolderError:
-        base.close()
-        raise
-
-
 def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
-    about = {name: _plain(value, path) for name, value in base.execute("SELECT name, value FROM about")}
+    try:
+        about = {name: parse_json(value) for name, value in base.execute("SELECT name, value FROM about")}
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, error) from error
     if about.get("format_version") != FORMAT_VERSION:
         raise RunFolderError(
             f"the log of decisions must be of version {FORMAT_VERSION}. {path} is of version "
@@ -340,13 +336,6 @@ def _check(base: sqlite3.Connection, path: Path, subject: Subject) -> None:
         )
 
 
-def _plain(value: Any, path: Path) -> Any:
-    try:
-        return parse_json(value)
-    except (ValueError, TypeError) as error:
-        raise RunFolderError(f"the log of decisions must be whole. {path} is not: {error}.") from error
-
-
 def _lines(base: sqlite3.Connection, after: int, path: Path, subject: Subject) -> Iterator[Line]:
     """Every line is about a sample and a class of the run, whoever wrote it."""
     query = f"SELECT {COLUMNS} FROM log WHERE number > ? ORDER BY number"
@@ -355,7 +344,8 @@ def _lines(base: sqlite3.Connection, after: int, path: Path, subject: Subject) -
         try:
             checked_fields(line)
             known = 0 <= line.sample < len(subject.ids) and line.kind in (*STANDING, UNDO)
-            if not known or (line.kind == LABEL and not 0 <= _code(line) < len(subject.classes)):
+            code = -1 if line.code is None else line.code
+            if not known or (line.kind == LABEL and not 0 <= code < len(subject.classes)):
                 raise ValueError(f"sample {line.sample}, {line.kind} {line.code} is none of the run")
         except ValueError as error:
             raise RunFolderError(
@@ -365,9 +355,5 @@ def _lines(base: sqlite3.Connection, after: int, path: Path, subject: Subject) -
         yield line
 
 
-def _code(line: Line) -> int:
-    return -1 if line.code is None else line.code
-
-
-def _unwritable(path: Path, error: sqlite3.Error) -> RunFolderError:
-    return RunFolderError(f"decisions must be kept in {path}. Opening or writing it gave: {error}; nothing was lost.")
+def _damaged(path: Path, error: Exception) -> RunFolderError:
+    return RunFolderError(f"the log of decisions must be whole. {path} is not: {error}.")

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from labelmend.result import Correction
-from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Outcome, Subject
-from labelmend.review.evidence import Witness
+from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject, Written
 from labelmend.review.guard import Refused
-from labelmend.review.queue import STATES, STATUSES, Filter, Queue
-from labelmend.review.thumbnails import FOLDER, Thumbnails
+from labelmend.review.samples import STATES, STATUSES, Evidence, Filter, Queue
+from labelmend.review.thumbnails import FOLDER, Thumbnails, roots_of
 from labelmend.storage.originals import Originals, open_originals
 from labelmend.storage.reviewed import Hold
-from labelmend.storage.run_files import as_text
 from labelmend.storage.run_folder import read_run
 
 Answer = dict[str, Any]
@@ -35,8 +31,8 @@ ACTIVE = 60.0  # seconds after its last request during which a tab counts as in 
 
 
 @dataclass(frozen=True)
-class Numbered:
-    """A filter and the place in it, as they come in an address."""
+class Asked:
+    """What an address says: a filter and the place in it, and what the tab knows already."""
 
     chosen: Filter
     after: int | None
@@ -56,7 +52,7 @@ class Desk:
             opening.pop_all()
         self.originals: Originals = open_originals(run, self.result, data, follow_links)
         self.queue = Queue(self.result, self.decisions.standing)
-        self.witness = Witness(self.result, self.decisions.standing)
+        self.evidence = Evidence(self.result, self.decisions.standing)
         self.thumbnails = Thumbnails(self.originals, run / FOLDER, roots_of(run, self.result, data), follow_links)
         self._tabs: dict[str, float] = {}  # when each was last heard of
         self._lock = threading.RLock()  # the queue and what stands are read and written by several threads
@@ -71,7 +67,7 @@ class Desk:
         return {
             "run": self.run.resolve().name,
             "samples": len(self.result),
-            "classes": self.witness.names,
+            "classes": self.evidence.names,
             "statuses": {name: count for name, count in statuses.items() if count},
             "kind": self.originals.kind,
             "reason": self.originals.reason,
@@ -86,79 +82,83 @@ class Desk:
         if verdict is None or not (verdict.cannot_tell or verdict.waiting):
             return ""
         count = 0 if alone is None else int((alone & (self.result.status == "review")).sum())
-        said = verdict.waiting and not verdict.cannot_tell
-        first = f" First in line: {count:,} labels that pool or ensemble would change." if count and not said else ""
+        named = verdict.waiting and not verdict.cannot_tell  # by the reason itself
+        first = f" First in line: {count:,} labels that pool or ensemble would change." if count and not named else ""
         return f"Classes: {verdict.reason}{first}"
 
     def upcoming(self, query: Mapping[str, str]) -> Answer:
         asked = self._asked(query)
-        with self._lock:
-            self.decisions.refresh()
+        with self._up_to_date():
             samples = self.queue.upcoming(asked.chosen, asked.after, asked.count)
             return {"items": [self.sample(sample) for sample in samples], **self._state(asked)}
 
     def grid(self, query: Mapping[str, str]) -> Answer:
         """Many open samples of one pair at once, each with little; progress is that of the filter."""
         asked, (given, _, suggested) = self._asked(query), query.get("pair", "").partition(",")
-        of_pair = {**query, "given": given, "suggested": suggested, "state": "open"}
-        chosen = self._asked(of_pair).chosen
-        with self._lock:
-            self.decisions.refresh()
+        chosen = self._asked({**query, "given": given, "suggested": suggested, "state": "open"}).chosen
+        with self._up_to_date():
             samples = self.queue.upcoming(chosen, None, asked.count)
-            return {"items": [self._brief(sample) for sample in samples], **self._state(asked)}
+            return {
+                "items": [{**self.evidence.brief(sample), "row": self._row(sample)} for sample in samples],
+                **self._state(asked),
+            }
 
     def pairs(self, query: Mapping[str, str]) -> Answer:
         asked = self._asked(query)
-        with self._lock:
-            self.decisions.refresh()
+        with self._up_to_date():
             return {"pairs": [asdict(pair) for pair in self.queue.pairs(asked.chosen)[:AT_MOST]]}
 
     def state(self, query: Mapping[str, str]) -> Answer:
         asked = self._asked(query)
-        with self._lock:
-            self.decisions.refresh()
+        with self._up_to_date():
             return self._state(asked)
 
     def one(self, sample: int) -> Answer:
-        with self._lock:
-            self.decisions.refresh()
+        with self._up_to_date():
             return self.sample(self._known(sample))
 
     def decide(self, query: Mapping[str, str], body: Answer) -> Answer:
         asked, request = self._asked(query), _name(body, "request")
         choices = self._choices(body.get("choices"))
         with self._lock:
-            return self._told(self.decisions.decide(choices, asked.tab, request), asked)
+            return self._written(self.decisions.decide(choices, asked.tab, request), asked)
 
     def undo(self, query: Mapping[str, str], body: Answer) -> Answer:
         asked, request, step = self._asked(query), _name(body, "request"), _whole(body, "step")
         with self._lock:
-            return self._told(self.decisions.undo(step, asked.tab, request), asked)
+            return self._written(self.decisions.undo(step, asked.tab, request), asked)
+
+    @contextmanager
+    def _up_to_date(self) -> Iterator[None]:
+        """Nobody else reads or writes, and what other processes decided is known."""
+        with self._lock:
+            self.decisions.refresh()
+            yield
 
     def sample(self, sample: int) -> Answer:
         """Evidence, and the row where the data are a table."""
-        evidence = self.witness.about(sample)
-        near = [neighbor.sample for neighbor in evidence.neighbors[:NEIGHBOR_ROWS]]
-        return {**asdict(evidence), "row": self._row(sample), "neighbor_rows": [self._row(other) for other in near]}
+        facts = self.evidence.about(sample)
+        near = [self._row(neighbor["sample"]) for neighbor in facts["neighbors"][:NEIGHBOR_ROWS]]
+        return {**facts, "row": self._row(sample), "neighbor_rows": near}
 
     def picture(self, sample: int, size: str) -> bytes | None:
         return self.thumbnails.get(self._known(sample), size)
 
-    def _told(self, outcome: Outcome, asked: Numbered) -> Answer:
+    def _written(self, written: Written, asked: Asked) -> Answer:
         return {
-            "made": [{"sample": line.sample, **asdict(self.witness.stands(line.sample))} for line in outcome.made],
-            "refused": [self.sample(sample) for sample in outcome.refused],
+            "made": [{"sample": line.sample, **self.evidence.stands(line.sample)} for line in written.made],
+            "refused": [self.sample(sample) for sample in written.refused],
             **self._state(asked),
         }
 
-    def _state(self, asked: Numbered) -> Answer:
+    def _state(self, asked: Asked) -> Answer:
         """How far the review is, and what has changed since the tab last asked."""
         changed = self.decisions.changed_since(asked.since, AT_MOST) if asked.since >= 0 else []
         return {
             "progress": asdict(self.queue.progress(asked.chosen)),
             "per_minute": speed(self.decisions.times(SPEED_LINES), time.time()),
             "undo": self._undo_of(asked.tab),
-            "changes": [{"sample": sample, **asdict(self.witness.stands(sample))} for sample in changed],
+            "changes": [{"sample": sample, **self.evidence.stands(sample)} for sample in changed],
             "log": self.decisions.standing.last,
         }
 
@@ -171,28 +171,15 @@ class Desk:
         lines = self.decisions.standing.step(step)
         return {"step": step, "count": len(lines), "sample": lines[-1].sample} if lines else None
 
-    def _brief(self, sample: int) -> Answer:
-        result = self.result
-        given = int(result.given.codes[sample])
-        return {
-            "sample": sample,
-            "id": as_text(result.ids[sample]),
-            "given": None if given < 0 else given,
-            "suggestion": int(result.corrected_codes[sample]),
-            "probability": float(result.confidence[sample]),
-            "stands": asdict(self.witness.stands(sample)),
-            "row": self._row(sample),
-        }
-
     def _row(self, sample: int) -> list[tuple[str, str]]:
         cells = self.originals.row(sample)
         more = len(cells) - SHOWN_COLUMNS
         shown = [(name[:LONGEST_CELL], value[:LONGEST_CELL]) for name, value in cells[:SHOWN_COLUMNS]]
         return [*shown, ("...", f"{more:,} more columns")] if more > 0 else shown
 
-    def _asked(self, query: Mapping[str, str]) -> Numbered:
+    def _asked(self, query: Mapping[str, str]) -> Asked:
         """The filter in an address; every part is checked."""
-        code = len(self.witness.names)
+        code = len(self.evidence.names)
         statuses = frozenset(query.get("status", "review").split(","))
         if unknown := statuses - set(STATUSES):
             raise Refused(400, f"status must be among {', '.join(STATUSES)}. Got {sorted(unknown)[0]!r} instead")
@@ -213,7 +200,7 @@ class Desk:
         tab = query.get("tab", "")
         if len(tab) > LONGEST_NAME:
             raise Refused(400, "tab is too long")
-        return Numbered(chosen, after, 8 if count is None else count, -1 if since is None else since, tab)
+        return Asked(chosen, after, 8 if count is None else count, -1 if since is None else since, tab)
 
     def _choices(self, value: Any) -> list[Choice]:
         if not isinstance(value, list) or not 0 < len(value) <= AT_MOST:
@@ -232,7 +219,7 @@ class Desk:
         if kind != LABEL:
             return Choice(sample, kind, None, seen)
         code = _whole(entry, "label")
-        if not 0 <= code < len(self.witness.names):
+        if not 0 <= code < len(self.evidence.names):
             raise Refused(400, f"there is no class {code}")
         return Choice(sample, LABEL, code, seen)
 
@@ -246,21 +233,8 @@ def speed(times: Sequence[float], now: float) -> float | None:
     """Decisions per minute without the pauses, from when they were made, the latest first; None if too few."""
     if not times or now - times[0] > PAUSE:
         return None
-    gaps = -np.diff(np.asarray(times))
-    pauses = np.flatnonzero(gaps > PAUSE)
-    recent = gaps[: pauses[0]] if len(pauses) else gaps
-    total = float(recent.sum())
-    return 60 * len(recent) / total if len(recent) >= 3 and total > 0 else None
-
-
-def roots_of(run: Path, result: Correction, data: Path | None) -> list[Path]:
-    """Folders that hold the data set: the one named now, the one named then, or the one beside the run."""
-    source = result.source
-    if source is None or source.path is None:
-        return []
-    then = Path(source.path)
-    places = [data] if data is not None else [then, run.resolve().parent / then.name]
-    return [place if place.is_dir() else place.parent for place in places if place.exists()]
+    recent = list(takewhile(lambda gap: gap <= PAUSE, (after - before for after, before in pairwise(times))))
+    return 60 * len(recent) / sum(recent) if len(recent) >= 3 and sum(recent) > 0 else None
 
 
 def _name(body: Answer, key: str) -> str:

@@ -4,9 +4,8 @@
 - Only under a name that is ours: a foreign Host is another site's name for this machine (DNS rebinding).
 - Only from our own page: a foreign Origin or Sec-Fetch-Site is another site using the browser's cookie (CSRF).
 - Bodies are short JSON objects, announced by their length.
-- A picture is read only where the data set is: a link that leads out of it is not followed.
 
-Knows headers, addresses and paths; does not know what is asked.
+Knows headers; does not know what is asked. Which pictures may be read is in `thumbnails.py`.
 """
 
 from __future__ import annotations
@@ -14,36 +13,21 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import json
-import os
 import secrets
-import shutil
-import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-from labelmend.report.html import escape
 
 MAX_BODY = 256 * 1024
 MAX_ADDRESS = 4096
 ONCE = ("Host", "Origin", "Cookie", "Content-Length", "Content-Type", "Transfer-Encoding", "Sec-Fetch-Site")
+OPEN_THE_LINK = "open the link that labelmend review printed"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-    ]
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -76,13 +60,9 @@ class Guard:
 
     def check_origin(self, headers: Mapping[str, str], changes: bool) -> None:
         """Refuse foreign names and foreign pages; `changes` marks requests that write."""
-        host = headers.get("Host", "")
-        if not self._is_ours(host):
-            raise Refused(403, "this server answers under its own address only")
+        self.check_host(headers)
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
-        if origin is not None and origin != f"http://{host}":
-            raise Refused(403, "requests must come from the page of this server")
-        if site is not None and site not in ("same-origin", "none"):
+        if origin not in (None, f"http://{headers.get('Host', '')}") or site not in (None, "same-origin", "none"):
             raise Refused(403, "requests must come from the page of this server")
         if changes and origin is None and site != "same-origin":
             raise Refused(403, "requests that change something must say where they come from")
@@ -94,7 +74,7 @@ class Guard:
 
     def check_session(self, headers: Mapping[str, str]) -> None:
         if not self.has_session(headers):
-            raise Refused(403, "open the link that labelmend review printed")
+            raise Refused(403, OPEN_THE_LINK)
 
     def has_session(self, headers: Mapping[str, str]) -> bool:
         try:
@@ -107,9 +87,9 @@ class Guard:
         """The Set-Cookie header for the token of the link, which is spent by that."""
         with self._lock:
             if self.token is None:
-                raise Refused(403, "this link was used already; end labelmend review and start it again for a new one")
+                raise Refused(403, "this link was used already; start labelmend review again for a new one")
             if not _same(token, self.token):
-                raise Refused(403, "open the link that labelmend review printed")
+                raise Refused(403, OPEN_THE_LINK)
             self.token = None
         return f"{self.cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
 
@@ -162,16 +142,6 @@ def read_json(body: bytes) -> dict[str, Any]:
     return value
 
 
-def belongs(path: Path, roots: Sequence[Path]) -> bool:
-    """Whether a file the data set names is in it: below one of the `roots`, or reached without any link."""
-    try:
-        real = os.path.realpath(path, strict=True)
-    except OSError:
-        return False
-    inside = any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots)
-    return inside or real == os.path.abspath(path)
-
-
 def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8"))
 
@@ -182,23 +152,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>labelmend review</title>
-<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={link}">
-<p><a href="{link}">Open the review</a></p></html>
-"""
-
-
-@contextmanager
-def link_file(link: str) -> Iterator[Path]:
-    """A page that leads on to the link; it goes when the block ends."""
-    folder = Path(tempfile.mkdtemp(prefix="labelmend-review-"))  # nobody else may look into it
-    try:
-        path = folder / "open.html"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(PAGE.format(link=escape(link)))
-        yield path
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -22,14 +22,14 @@ from labelmend import __version__
 from labelmend.errors import RunFolderError
 from labelmend.report.html import asset, escape, media_type
 from labelmend.review.desk import Answer, Desk
-from labelmend.review.guard import HEADERS, MAX_ADDRESS, Guard, Refused, body_length, by_name, read_json
+from labelmend.review.guard import HEADERS, MAX_ADDRESS, OPEN_THE_LINK, Guard, Refused, body_length, by_name, read_json
 from labelmend.review.thumbnails import SIDES
 
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
 IDLE_SECONDS = 120  # after which a silent connection is closed
 REFUSAL = """<!doctype html><html lang="en"><meta charset="utf-8"><title>labelmend review</title>
-<h1>Not shown</h1><p>{reason}.</p></html>"""
+<h1>This page cannot be shown</h1><p>{reason}.</p></html>"""
 Query = Mapping[str, str]
 
 
@@ -89,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
             method(address.path, dict(parse_qsl(address.query, max_num_fields=30)))
         except Refused as refused:
             self._refuse(refused)
-        except RunFolderError as error:  # what cannot be written is told to the person who decided, in words
+        except RunFolderError as error:  # a decision that could not be written: the person must know
             self._refuse(Refused(409, str(error).removesuffix(".")))
         except ValueError:
             self._refuse(Refused(400, "the address cannot be read"))
@@ -97,7 +97,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         except Exception as error:
             print(f"labelmend review: {type(error).__name__}: {error}", flush=True)
-            self._refuse(Refused(500, "something went wrong; what was decided before is safe"))
+            self._refuse(Refused(500, "something went wrong; earlier decisions are safe"))
 
     def _get(self, path: str, query: Query) -> None:
         guard, headers = self.server.guard, by_name(self.headers.items())
@@ -124,7 +124,7 @@ class Handler(BaseHTTPRequestHandler):
         cookie = {}
         if not guard.has_session(headers):
             if "token" not in query:
-                raise Refused(403, "open the link that labelmend review printed")
+                raise Refused(403, OPEN_THE_LINK)
             cookie = {"Set-Cookie": guard.exchange(query["token"])}
         self._send(200, self.server.page, HTML, cookie)
 
@@ -173,7 +173,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *values: Any) -> None:
-        """Requests are not told: the terminal is for people."""
+        """Requests are not printed: the terminal is for people."""
 
 
 def read_assets() -> dict[str, bytes]:

@@ -1,9 +1,10 @@
-"""Pictures made small when they are first asked for, and kept: some in memory, more in RUN/.thumbnails.
+"""Pictures made small when they are first wanted, and kept in RUN/.thumbnails; which pictures may be read at all.
 
-What is kept is bounded, and may be deleted at any time. Only pictures that are files are kept on disk: pixels of an
-array are quicker made small again. A picture that changed is made small again, since its time is part of the name.
+A picture is read only where the data set is: a link that leads out of it is not followed. What is kept is bounded, and
+may be deleted at any time. Only pictures that are files are kept: pixels of an array are quicker made small again. A
+picture that changed is made small again, since its time is part of the name.
 
-Knows pictures and files; does not know who asks.
+Knows pictures and files; does not know who wants them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,15 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from labelmend.review.guard import belongs
+from labelmend.result import Correction
 from labelmend.storage.originals import Originals, thumbnail
 
 FOLDER = ".thumbnails"
 SIDES = {"small": 160, "large": 1024}
-MEMORY_BYTES = 64 * 2**20
 DISK_BYTES = 512 * 2**20
 AT_ONCE = 3  # pictures decoded at the same time: one of 50 megapixels takes 150 MB
 
@@ -29,9 +28,7 @@ AT_ONCE = 3  # pictures decoded at the same time: one of 50 megapixels takes 150
 class Thumbnails:
     def __init__(self, originals: Originals, folder: Path, roots: Sequence[Path], follow_links: bool = False) -> None:
         self.originals, self.folder, self.roots, self.follow_links = originals, folder, roots, follow_links
-        self.disk_bytes, self.memory_bytes = DISK_BYTES, MEMORY_BYTES
-        self._memory: OrderedDict[str, bytes] = OrderedDict()
-        self._held = 0
+        self.disk_bytes = DISK_BYTES
         self._on_disk: int | None = None  # not counted yet
         self._lock = threading.Lock()
         self._decoding = threading.BoundedSemaphore(AT_ONCE)
@@ -39,16 +36,15 @@ class Thumbnails:
     def get(self, sample: int, size: str) -> bytes | None:
         """The picture, or None if there is none that may be shown."""
         path = self.originals.path(sample)
-        if path is not None and not (self.follow_links or belongs(path, self.roots)):
-            return None
-        name = _name(sample, size, path)
-        if name is None:
-            return None
-        return self._from_memory(name) or self._remember(name, self._from_disk_or_made(name, sample, size, path))
-
-    def _from_disk_or_made(self, name: str, sample: int, size: str, path: Path | None) -> bytes | None:
         if path is None:
             return self._make(sample, size)
+        if not (self.follow_links or belongs(path, self.roots)):
+            return None
+        try:
+            state = path.stat()
+        except OSError:
+            return None
+        name = f"{sample}-{size}-{state.st_mtime_ns:x}-{state.st_size:x}"
         with suppress(OSError):
             kept = (self.folder / name).read_bytes()
             if kept:
@@ -64,21 +60,6 @@ class Thumbnails:
             picture = self.originals.picture(sample, SIDES[size])
             return None if picture is None else thumbnail(picture, SIDES[size])
 
-    def _from_memory(self, name: str) -> bytes | None:
-        with self._lock:
-            if name in self._memory:
-                self._memory.move_to_end(name)
-            return self._memory.get(name)
-
-    def _remember(self, name: str, made: bytes | None) -> bytes | None:
-        if made is not None:
-            with self._lock:
-                self._held += len(made) - len(self._memory.pop(name, b""))
-                self._memory[name] = made
-                while self._held > self.memory_bytes and len(self._memory) > 1:
-                    self._held -= len(self._memory.popitem(last=False)[1])
-        return made
-
     def _keep(self, name: str, made: bytes) -> None:
         """Whole or not at all."""
         self.folder.mkdir(exist_ok=True)
@@ -89,12 +70,12 @@ class Thumbnails:
         finally:
             partial.unlink(missing_ok=True)
         with self._lock:
-            self._on_disk = self._count() if self._on_disk is None else self._on_disk + len(made)
+            if self._on_disk is None:
+                self._on_disk = sum(size for _, size, _ in self._files())
+            else:
+                self._on_disk += len(made)
             if self._on_disk > self.disk_bytes:
                 self._on_disk = self._clear()
-
-    def _count(self) -> int:
-        return sum(size for _, size, _ in self._files())
 
     def _clear(self) -> int:
         """Remove the oldest until half of the room is free; how many bytes stay."""
@@ -113,11 +94,21 @@ class Thumbnails:
             return [(e.stat().st_mtime, e.stat().st_size, e.path) for e in entries if e.is_file(follow_symlinks=False)]
 
 
-def _name(sample: int, size: str, path: Path | None) -> str | None:
-    if path is None:
-        return f"{sample}-{size}"
+def belongs(path: Path, roots: Sequence[Path]) -> bool:
+    """Whether a file the data set names is in it: below one of the `roots`, or reached without any link."""
     try:
-        state = path.stat()
+        real = os.path.realpath(path, strict=True)
     except OSError:
-        return None
-    return f"{sample}-{size}-{state.st_mtime_ns:x}-{state.st_size:x}"
+        return False
+    inside = any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots)
+    return inside or real == os.path.abspath(path)
+
+
+def roots_of(run: Path, result: Correction, data: Path | None) -> list[Path]:
+    """Folders that hold the data set: the one named now, the one named then, or the one beside the run."""
+    source = result.source
+    if source is None or source.path is None:
+        return []
+    then = Path(source.path)
+    places = [data] if data is not None else [then, run.resolve().parent / then.name]
+    return [place if place.is_dir() else place.parent for place in places if place.exists()]

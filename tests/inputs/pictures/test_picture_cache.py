@@ -17,7 +17,8 @@ from labelmend.inputs.pictures import cache as picture_cache
 from labelmend.inputs.pictures import cache as picture_contents
 from labelmend.inputs.pictures import pixels as picture_pixels
 from labelmend.inputs.pictures.cache import decode, native_size
-from labelmend.inputs.pictures.find import Pictures, find_pictures
+from labelmend.inputs.pictures.find import find_pictures
+from labelmend.inputs.pictures.records import Pictures
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -136,7 +136,7 @@
   });
   plane.tabIndex = 0;
   plane.setAttribute("role", "group");
-  plane.setAttribute("aria-label", "Map of the samples: the arrow keys walk through the points");
+  plane.setAttribute("aria-label", "Map of the samples: the arrow keys move through the points");
   document.getElementById("map-controls").hidden = false;
   document.getElementById("map-keys").hidden = false;
   paint();

@@ -80,7 +80,7 @@ const choice = (item, label) => ({ sample: item.sample, kind: "label", label, se
 
 function draw() {
   if (!pair) {
-    $("batch").replaceChildren(el("div", { class: "done" }, el("h2", {}, "Nothing left to look at here."), el("p", {}, "All samples of this filter are decided.")));
+    $("batch").replaceChildren(el("div", { class: "done" }, el("h2", {}, "Nothing left to review here."), el("p", {}, "All samples that match this filter are decided.")));
     return;
   }
   const select = el("select", { id: "pair", onchange: () => choose(select.value) },
@@ -103,8 +103,8 @@ function head() {
   const verb = pair.given === pair.suggested ? "Keep" : "Accept";
   $("accept-all").lastChild.textContent = `${verb} ${count(rest)} as ${name}`;
   const more = pair.open - items.length;
-  const marked = except.size ? `${plural(except.size, "exception")} marked` : "press or click what is not one";
-  $("batch-says").replaceChildren("All ", el("strong", {}, name), `? ${marked}${more > 0 ? `; ${count(more)} more after these` : ""}.`);
+  const marked = except.size ? `${plural(except.size, "exception")} marked` : "press or click those that are not";
+  $("batch-says").replaceChildren("All ", el("strong", {}, name), `? ${marked}${more > 0 ? `; ${count(more)} more to come` : ""}.`);
 }
 
 function tile(item, at) {

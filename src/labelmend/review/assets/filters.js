@@ -4,8 +4,8 @@ import { $, count, el } from "./dom.js";
 import { getFilter, read, setFilter } from "./server.js";
 
 const NAMES = ["status", "state", "label", "given", "suggested", "probability", "certainty"];
-const STATUSES = { review: "doubtful", corrected: "corrected without asking", filled: "filled in", kept: "kept", unreadable: "could not be read" };
-const STATES = { open: "still open", decided: "decided", unsure: "could not tell", skipped: "put off", all: "whatever was decided" };
+const STATUSES = { review: "doubtful", corrected: "corrected without review", filled: "filled in", kept: "kept", unreadable: "could not be read" };
+const STATES = { open: "still open", decided: "decided", unsure: "could not tell", skipped: "skipped", all: "any" };
 const RANGES = { "0-0.5": "under 50 %", "0.5-0.8": "50 to 80 %", "0.8-0.95": "80 to 95 %", "0.95-1": "over 95 %" };
 let run, changed;
 

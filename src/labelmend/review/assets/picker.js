@@ -23,7 +23,7 @@ export function choose(classes, first) {
       .sort((one, two) => one[0] - two[0]).slice(0, SHOWN).map(([, code]) => code);
     place = 0;
     list.replaceChildren(...found.map((code, at) => el("li", { id: `choice-${at}`, role: "option", "data-code": code }, classes[code])));
-    none.textContent = found.length ? "" : "No class is called that.";
+    none.textContent = found.length ? "" : "No class has that name.";
     mark();
   };
   const mark = () => {

@@ -94,9 +94,9 @@ function tell({ progress, per_minute: speed }) {
   $("meter").firstElementChild.style.inlineSize = `${share}%`;
   const gain = progress.gain_left < 9.5 ? progress.gain_left.toFixed(1) : count(Math.round(progress.gain_left));
   $("counts").replaceChildren(el("strong", { id: "done" }, count(done)), ` of ${count(progress.total)} decided`,
-    progress.gained ? ` · ${count(progress.gained)} put right` : "",
+    progress.gained ? ` · ${count(progress.gained)} corrected` : "",
     speed ? ` · ${Math.round(speed)} a minute` : "",
-    el("span", { id: "gain", title: "wrong labels that looking at the open ones should put right" }, ` · ${left ? gain : "0"} left to gain`),
+    el("span", { id: "gain", title: "wrong labels that reviewing the open samples should correct" }, ` · ${left ? gain : "0"} left to gain`),
     speed && left ? ` · ${minutes(left / speed)}` : "");
 }
 

@@ -22,7 +22,7 @@ function rowTable(item, run) {
     item.neighbors.slice(0, near.length).map((one) => el("th", { scope: "col", class: "number near" }, run.classes[one.label])));
   const body = item.row.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "number" }, value),
     near.map((row) => el("td", { class: "number near" }, row.get(name) ?? ""))));
-  if (!body.length) return el("p", { class: "nothing" }, "This row is not in the table any more.");
+  if (!body.length) return el("p", { class: "nothing" }, "This row is no longer in the table.");
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The row and its nearest rows" },
     el("table", {}, el("caption", { class: "unseen" }, `Sample ${item.id} and the labels and values of its nearest samples`), el("thead", {}, head), el("tbody", {}, body)));
 }

@@ -28,7 +28,7 @@ function address(path, more = {}) {
 }
 
 async function answered(response) {
-  if (response.status === 403) throw new Gone("This review was started anew. Open the link that labelmend review printed last; nothing decided is lost.");
+  if (response.status === 403) throw new Gone("This review was restarted. Open the link that labelmend review printed last; no decision is lost.");
   const value = await response.json();
   if (!response.ok) throw new Error(value.error);
   return value;
@@ -80,7 +80,7 @@ function trouble(error, unsaved = false) {
   place.hidden = error === null;
   if (error === null) return;
   const silent = error instanceof TypeError;
-  const words = silent ? "The server does not answer. Start labelmend review again; nothing decided is lost." : error.message;
+  const words = silent ? "The server is not responding. Start labelmend review again; no decision is lost." : error.message;
   place.textContent = silent && unsaved ? `Not saved yet, trying again. ${words}` : words;
 }
 

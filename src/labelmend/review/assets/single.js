@@ -32,14 +32,14 @@ async function next() {
   if (current && item) trail.push(current.sample);
   if (item) show(item);
   else if (!current || settled(current)) finish();
-  else say("This is the last one that is open.");
+  else say("This is the last open sample.");
   if (ahead.length < FEW) fill();
 }
 
 export async function back() {
   if (busy) return;
   const sample = trail.pop();
-  if (sample === undefined) return say("This is where you began.");
+  if (sample === undefined) return say("This is the first sample you looked at.");
   if (current) ahead.unshift(current);
   show(await read(`sample/${sample}`));
 }
@@ -78,7 +78,7 @@ export async function undo() {
 }
 
 export const accept = () => current && decide("label", current.suggestion);
-export const keep = () => current && (current.given === null ? say("It came without a label.") : decide("label", current.given));
+export const keep = () => current && (current.given === null ? say("This sample came without a label.") : decide("label", current.given));
 export const runnerUp = () => current && (current.runner_up === null ? say("There is no runner-up.") : decide("label", current.runner_up));
 export const unsure = () => decide("unsure");
 export const skip = () => decide("skip");
@@ -160,7 +160,7 @@ function actions(item) {
     button("Undo", "u", undo, { ...mark("undo"), disabled: !undoable }));
 }
 
-// Someone else was quicker. What they decided is shown, and deciding now replaces it knowingly.
+// Another tab was quicker. What it decided is shown, and deciding now replaces it knowingly.
 function overtaken(item) {
   show(item);
   say(`Not saved: another tab decided ${words(item.stands, run)} meanwhile. Decide again to replace it.`);
@@ -169,15 +169,15 @@ function overtaken(item) {
 function told(item) {
   const { kind } = item.stands;
   if (kind === "label") return item.stands.label === item.given ? `Saved: ${run.classes[item.given]} kept.` : `Saved: ${run.classes[item.stands.label]}.`;
-  return kind === "skip" ? "Put off to the end." : "Saved: cannot tell.";
+  return kind === "skip" ? "Skipped: it comes back at the end." : "Saved: cannot tell.";
 }
 
 function finish() {
   [current, finished] = [null, true];
   history.replaceState(null, "", location.pathname + location.search);
   $("single").replaceChildren(el("div", { class: "done" },
-    el("h2", {}, "Nothing left to look at here."),
-    el("p", {}, "All samples of this filter are decided. Choose another filter, or merge your decisions into the labels with ",
+    el("h2", {}, "Nothing left to review here."),
+    el("p", {}, "All samples that match this filter are decided. Choose another filter, or merge your decisions into the labels with ",
       el("code", {}, `labelmend apply ${run.run}`), "."),
     undoable && button("Undo the last one", "u", undo)));
   document.dispatchEvent(new CustomEvent("shown", { detail: null }));
