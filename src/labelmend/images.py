@@ -38,9 +38,7 @@ from labelmend.inputs.features import MIN_ROWS, check_features, conflicting_dupl
 from labelmend.inputs.labels import check_classes, objects, read_labels
 from labelmend.inputs.pictures.cache import DecodedPictures, decode, native_size
 from labelmend.inputs.pictures.features import backbone_features
-from labelmend.inputs.pictures.find import find_pictures
-from labelmend.inputs.pictures.records import Pictures, checked, unique_or_rows
-from labelmend.inputs.pictures.tables import check_pixels
+from labelmend.inputs.pictures.find import Pictures, check_pixels, checked, find_pictures, unique_or_rows
 from labelmend.labels import AnnotatorColumns, Labels
 from labelmend.models.pictures import EmbeddedImageModel, NamedBackbone, TrainedImageModel
 from labelmend.models.vectors import NetFactory, VectorModel

@@ -3,8 +3,7 @@ import pytest
 
 from labelmend.errors import DataError
 from labelmend.inputs.labels import read_labels
-from labelmend.inputs.pred_probs import read_pred_probs
-from labelmend.inputs.prob_files import read_prob_files
+from labelmend.inputs.pred_probs import read_pred_probs, read_prob_files
 
 P = np.array([[0.1, 0.9], [0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
 IDS = np.array(["r0", "r1", "r2", "r3"])

@@ -18,7 +18,7 @@ from labelmend.images import choose, default_cache, read_given, setting_of
 from labelmend.inputs.backbones.load import LITE0, load_backbone
 from labelmend.inputs.labels import check_classes
 from labelmend.inputs.pictures.cache import header_sizes
-from labelmend.inputs.pictures.records import Pictures
+from labelmend.inputs.pictures.find import Pictures
 from labelmend.labels import Labels
 
 FEATURES = 1280  # of the usual backbone, for the estimate of memory

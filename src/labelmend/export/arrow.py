@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import CONFIDENCE, GIVEN, SourceTable
 from labelmend.files.parquet import METADATA, noted_features, require_pyarrow
-from labelmend.inputs.table_rows import ArrayRows, ParquetRows, Rows
-from labelmend.inputs.tables import numbers_or_none
+from labelmend.inputs.frames import ParquetFrame as ParquetRows
+from labelmend.inputs.frames import numbers_or_none
+from labelmend.inputs.tables import ArrayRows, Rows
 from labelmend.storage.run_folder import as_text
 
 Features = dict[str, Any]  # of each column, as dataset_info.json spells it

@@ -16,8 +16,7 @@ from pathlib import Path
 from labelmend.export.handover import Handover
 from labelmend.export.picture_files import Names, ending, place, safe_name
 from labelmend.export.tables import texts, write_rows
-from labelmend.inputs.pictures.pixels import Unreadable
-from labelmend.inputs.pictures.records import Source
+from labelmend.inputs.pictures.pixels import Source, Unreadable
 
 INDEX, LEFT_OUT = "labels.csv", "left_out.csv"
 COLUMNS = ("file", "id", "label", "label_given", "status", "confidence")

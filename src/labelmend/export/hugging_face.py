@@ -29,9 +29,9 @@ from labelmend.export.picture_files import png_bytes
 from labelmend.export.source_table import CONFIDENCE, GIVEN, TABLES, label_column, samples_of_rows, source_table
 from labelmend.export.tables import scores
 from labelmend.files.parquet import require_pyarrow
-from labelmend.inputs.pictures.pixels import Unreadable, open_source, reasons
-from labelmend.inputs.pictures.records import Source, Sources
-from labelmend.inputs.pictures.tables import PICTURE_COLUMNS, is_saved_dataset, open_saved
+from labelmend.inputs.frames import is_saved_dataset, open_saved
+from labelmend.inputs.pictures.find import PICTURE_COLUMNS
+from labelmend.inputs.pictures.pixels import Source, Sources, Unreadable, open_source, reasons
 from labelmend.result import UNREADABLE
 from labelmend.storage.originals import OriginalPictures
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.inputs.pictures.folders import ENDINGS
-from labelmend.inputs.pictures.pixels import open_source, read_format, reasons
-from labelmend.inputs.pictures.records import Source
+from labelmend.inputs.pictures.pixels import Source, open_source, read_format, reasons
 
 RESERVED = {"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))}
 FORBIDDEN = set('/\\:*?"<>|')

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from labelmend.errors import DataError
 from labelmend.export.handover import Handover
-from labelmend.inputs.pictures.tables import LABEL_NAMES
-from labelmend.inputs.table_rows import ArrayRows, Rows, open_rows
+from labelmend.inputs.pictures.find import LABEL_NAMES
+from labelmend.inputs.tables import ArrayRows, Rows, open_rows
 from labelmend.storage.originals import OriginalPictures, OriginalRows
 from labelmend.storage.run_folder import as_text
 

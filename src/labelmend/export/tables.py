@@ -15,8 +15,8 @@ from labelmend.export.arrow import table_with_labels, typed_array
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import CONFIDENCE, GIVEN, source_table
 from labelmend.files.parquet import require_pyarrow
-from labelmend.inputs.table_rows import CsvRows
-from labelmend.inputs.tables import numbers_or_none
+from labelmend.inputs.frames import CsvFrame as CsvRows
+from labelmend.inputs.frames import numbers_or_none
 from labelmend.storage.run_folder import as_text
 
 COLUMNS = ("id", "label", "label_given", "status", "confidence")

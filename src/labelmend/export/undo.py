@@ -19,10 +19,10 @@ from labelmend.export.arrow import features_of, typed_array
 from labelmend.export.patch import Change, Patch, read_patch
 from labelmend.export.picture_files import Names, place
 from labelmend.files.parquet import read_parquet, require_pyarrow
+from labelmend.inputs.frames import csv_rows, whole_rows
+from labelmend.inputs.pictures.find import PICTURE_COLUMNS
+from labelmend.inputs.pictures.folders import spelled
 from labelmend.inputs.pictures.pixels import Unreadable
-from labelmend.inputs.pictures.records import spelled
-from labelmend.inputs.pictures.tables import PICTURE_COLUMNS
-from labelmend.inputs.tables import csv_rows, whole_rows
 from labelmend.storage.run_folder import as_text
 from labelmend.storage.target import MARKER, whole
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from labelmend.files.reading import checked_fields, regular_file
-from labelmend.inputs.pictures.tables import saved_state
+from labelmend.inputs.frames import saved_state
 from labelmend.labels import AnnotatorColumns
 from labelmend.result import Source
 

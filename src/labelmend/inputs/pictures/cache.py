@@ -28,7 +28,10 @@ from numpy.typing import NDArray
 from labelmend.errors import CacheError, ConfigError, DataError
 from labelmend.files.reading import read_json
 from labelmend.files.writing import clear_leftovers
+from labelmend.inputs.pictures.find import Pictures
 from labelmend.inputs.pictures.pixels import (
+    Source,
+    Sources,
     Unreadable,
     open_source,
     quiet,
@@ -37,7 +40,6 @@ from labelmend.inputs.pictures.pixels import (
     reasons,
     require_pillow,
 )
-from labelmend.inputs.pictures.records import Pictures, Source, Sources
 
 DECODER = 1  # a change in how pixels are made is a new number, and old caches are not used
 HEADER_BYTES = 128

@@ -11,10 +11,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from labelmend.errors import DataError
-from labelmend.inputs.pictures.records import Pictures, spelled
 
 ENDINGS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".dib", ".webp", ".tif", ".tiff"),
@@ -36,20 +33,15 @@ def class_folders(folder: Path) -> list[str]:
         return sorted(entry.name for entry in entries if not entry.name.startswith(".") and _is_folder(entry))
 
 
-def find_in_folders(folder: Path, root: Path) -> Pictures:
-    """All pictures below `root`, by their path within `folder`; one that lies in no class folder has no label."""
+def find_in_folders(folder: Path, root: Path) -> tuple[list[Path], list[str | None], list[str]]:
+    """All pictures below `root`, sorted; their labels, None for one that lies in no class folder; and notes."""
     walk = _Walk()
     walk.through(root)
-    paths = sorted((path.relative_to(root).parts, path) for path in walk.pictures)
-    labels = [spelled(parts[0]) if len(parts) > 1 else None for parts, _ in paths]
-    _refuse(root, [parts for parts, _ in paths], walk.notes())
-    return Pictures(
-        np.array([spelled(path.relative_to(folder).as_posix()) for _, path in paths], dtype=np.str_),
-        labels,
-        None,
-        [path for _, path in paths],
-        [*_split_notes(folder, root), *_label_notes(root, labels), *walk.notes()],
-    )
+    found = sorted((path.relative_to(root).parts, path) for path in walk.pictures)
+    labels = [spelled(parts[0]) if len(parts) > 1 else None for parts, _ in found]
+    _refuse(root, [parts for parts, _ in found], walk.notes())
+    notes = [*_split_notes(folder, root), *_label_notes(root, labels), *walk.notes()]
+    return [path for _, path in found], labels, notes
 
 
 def pictures_below(folder: Path) -> list[Path]:
@@ -57,6 +49,14 @@ def pictures_below(folder: Path) -> list[Path]:
     walk = _Walk()
     walk.through(folder)
     return sorted(walk.pictures, key=lambda path: path.parts)
+
+
+def spelled(name: str) -> str:
+    r"""A name that can be written anywhere: bytes that are not UTF-8 become \udcNN, and a backslash is doubled.
+
+    Doubling keeps two different names different, also where one holds such an escape in plain letters.
+    """
+    return name.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass

@@ -18,17 +18,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import MissingExtraError
-from labelmend.inputs.pictures.records import Source
 
 if TYPE_CHECKING:
     from PIL import Image
 
+Source = Path | bytes | NDArray[np.uint8] | None  # a file, an encoded picture, pixels, or nothing where a cell is empty
 
 MAX_PIXELS = 178_956_970  # where Pillow calls a picture an attack: a small file that unpacks to half a gigabyte
 LARGE_PIXELS = 25_000_000  # above it one picture at a time is decoded, so that memory does not grow with the cores
@@ -38,6 +38,14 @@ ALPHA_MODES = ("RGBA", "LA", "PA", "RGBa", "La")
 ORIENTATION = 0x0112  # the EXIF tag
 TIFF_WIDTH, TIFF_HEIGHT = 0x0100, 0x0101  # tags of the header, as the picture is stored
 _one_large = threading.Lock()
+
+
+class Sources(Protocol):
+    """A list of sources, or anything that fetches one when asked, from any thread."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> Any: ...
 
 
 class Unreadable(Exception):
