@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from labelmend.config import RunConfig
     from labelmend.estimator import LabelCorrector
     from labelmend.images import correct_images
-    from labelmend.inputs.annotations import labels_by_annotator
+    from labelmend.inputs.annotators import labels_by_annotator
     from labelmend.result import Correction
     from labelmend.review.apply import read_decisions
     from labelmend.selftest.run import selftest
@@ -36,7 +36,7 @@ __all__ = [
 _HOMES = {
     "correct": "labelmend.api",
     "correct_images": "labelmend.images",
-    "labels_by_annotator": "labelmend.inputs.annotations",
+    "labels_by_annotator": "labelmend.inputs.annotators",
     "load": "labelmend.storage.run_folder",
     "read_decisions": "labelmend.review.apply",
     "selftest": "labelmend.selftest.run",

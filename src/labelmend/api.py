@@ -41,9 +41,10 @@ from labelmend.ensemble.torch_state import own_torch, refuse_diverged
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.evidence.inputs import Inputs
 from labelmend.evidence.pred_probs import PredProbs
-from labelmend.inputs.consensus import opinions_of, read_annotated, settled, with_consensus
+from labelmend.inputs.annotators import opinions_of, read_annotated, settled, with_consensus
+from labelmend.inputs.containers import values_of
 from labelmend.inputs.features import check_features, conflicting_duplicates, fit_scaler, read_features
-from labelmend.inputs.labels import check_classes, read_labels, values_of
+from labelmend.inputs.labels import check_classes, read_labels
 from labelmend.inputs.pred_probs import read_pred_probs
 from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory, VectorModel, fit_vector_model, net_model

@@ -29,13 +29,13 @@ from labelmend.ensemble.run import Callback, Progress
 from labelmend.ensemble.time_limit import read_limit
 from labelmend.ensemble.torch_state import own_torch
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
-from labelmend.inputs.annotations import is_table
+from labelmend.inputs.annotators import is_table, read_annotated, settled
 from labelmend.inputs.backbones.backbone import Backbone
 from labelmend.inputs.backbones.load import LITE0, load_backbone
 from labelmend.inputs.backbones.weights import load_weights, read_weights
-from labelmend.inputs.consensus import read_annotated, settled
+from labelmend.inputs.containers import objects
 from labelmend.inputs.features import MIN_ROWS, check_features, conflicting_duplicates
-from labelmend.inputs.labels import check_classes, objects, read_labels
+from labelmend.inputs.labels import check_classes, read_labels
 from labelmend.inputs.pictures.cache import DecodedPictures, decode, native_size
 from labelmend.inputs.pictures.features import backbone_features
 from labelmend.inputs.pictures.find import Pictures, check_pixels, checked, find_pictures, unique_or_rows

@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.inputs.labels import tensor_as_array
+from labelmend.inputs.containers import columns_of, library_of, open_matrix
 
 MIN_ROWS = 5
 PROJECTED = 256  # columns that remain of a wide sparse matrix
@@ -56,10 +56,12 @@ def read_features(X: Any) -> Any:
     """
     if scipy.sparse.issparse(X):
         return _read_sparse(X)
-    _refuse_lazy(X)
     _refuse_text_columns(X)
     try:
-        array = _to_array(X)
+        array = open_matrix(X, "features")
+        if array.dtype.kind != "c":
+            with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are refused as such
+                array = array.astype(np.float32, copy=False)
     except (ValueError, TypeError, OverflowError) as error:
         raise DataError(f"features must be numbers, one row per sample. Got this instead: {error}.") from error
     _refuse_complex(array.dtype)
@@ -69,25 +71,6 @@ def read_features(X: Any) -> Any:
             "Reshape your data: a single column is X.reshape(-1, 1), pictures are X.reshape(len(X), -1)."
         )
     return array
-
-
-def _to_array(X: Any) -> NDArray[Any]:
-    """float32, or complex numbers as they are."""
-    module = type(X).__module__.split(".")[0]
-    if module == "torch":
-        X = tensor_as_array(X, "features")
-    elif isinstance(X, np.ma.MaskedArray):  # what is masked is not known: as good as NaN
-        X = np.ma.filled(X.astype(np.complex128 if X.dtype.kind == "c" else np.float32), np.nan)
-    elif module == "pandas" and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
-        if not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):  # nullable columns hold pandas.NA
-            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif module == "polars" and hasattr(X, "schema"):
-        X = X.to_numpy()
-    array = np.asarray(X)
-    if array.dtype.kind == "c":
-        return array
-    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are refused as such
-        return array.astype(np.float32, copy=False)
 
 
 def _read_sparse(X: Any) -> Any:
@@ -201,23 +184,14 @@ def _leading_directions(matrix: Any, seed: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(directions.T, dtype=np.float32)
 
 
-def _refuse_lazy(X: Any) -> None:
-    if type(X).__module__.split(".")[0] == "polars" and type(X).__name__ == "LazyFrame":
-        raise DataError("features must be there to be read. Got a polars LazyFrame instead; call .collect() on it.")
-
-
 def _refuse_text_columns(X: Any) -> None:
     """Name the columns of a table that are not numbers."""
-    module = type(X).__module__.split(".")[0]
-    if module == "pandas" and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
-        # Object columns may hold numbers; only what cannot become a number is refused.
-        odd = [place for place, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "O") not in "iufbc"]
-        text = [str(X.columns[place]) for place in odd if not _is_numeric(X.iloc[:, place])]
-    elif module == "polars" and hasattr(X, "schema"):
-        text = [name for name, dtype in X.schema.items() if not (dtype.is_numeric() or str(dtype) == "Boolean")]
-    else:
+    library = library_of(X)
+    if library == "polars" and type(X).__name__ == "LazyFrame":
+        raise DataError("features must be there to be read. Got a polars LazyFrame instead; call .collect() on it.")
+    if library not in ("pandas", "polars") or getattr(X, "ndim", 2) != 2 or not hasattr(X, "columns"):
         return
-    if text:
+    if text := [str(name) for name, column in columns_of(X) if not _is_numeric(column)]:
         named = ", ".join(text[:NAMED]) + (", ..." if len(text) > NAMED else "")
         raise DataError(
             f"features must be numbers. Got {len(text)} column(s) of another kind instead: {named}. "
@@ -226,7 +200,12 @@ def _refuse_text_columns(X: Any) -> None:
 
 
 def _is_numeric(column: Any) -> bool:
-    if getattr(column.dtype, "kind", "O") in "mM":
+    """Columns of Python objects may hold numbers; only what cannot become a number is refused."""
+    if library_of(column) == "polars":
+        return column.dtype.is_numeric() or str(column.dtype) == "Boolean"
+    if (kind := getattr(column.dtype, "kind", "O")) in "iufbc":
+        return True
+    if kind in "mM":
         return False  # times would become huge numbers
     try:
         np.asarray(column, dtype=np.float32)

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from labelmend.errors import DataError
 from labelmend.evidence.pred_probs import Codes, PredProbs
 from labelmend.files.reading import open_npz, read_npy
+from labelmend.inputs.containers import objects, open_matrix
 from labelmend.inputs.frames import read_frame
-from labelmend.inputs.labels import factorize, objects
+from labelmend.inputs.labels import factorize
 from labelmend.inputs.tables import ENDINGS, INDEX_COLUMNS
 from labelmend.labels import Labels
 
@@ -80,14 +81,7 @@ def _depth(value: Any) -> int:
 def _open(name: str, values: Any) -> _Opened:
     columns = list(values.columns) if hasattr(values, "columns") else None
     try:
-        module = type(values).__module__.split(".")[0]
-        if module == "torch":
-            values = values.detach().cpu().numpy()
-        elif module == "pandas":
-            values = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        elif module == "polars":
-            values = values.to_numpy()
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(open_matrix(values, name), dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise DataError(f"{name} must hold probabilities, a number for every row and class. Got: {error}.") from error
     if array.ndim != 2:

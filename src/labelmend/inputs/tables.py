@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from labelmend.errors import DataError
 from labelmend.files.reading import Arrays, open_npz, read_npy, regular_file
+from labelmend.inputs.containers import objects
 from labelmend.inputs.features import NAMED, bad_rows
 from labelmend.inputs.frames import CsvFrame, Frame, as_float32, cell_text, numbers_or_none, read_frame, text_of
-from labelmend.inputs.labels import objects, refuse_continuous
+from labelmend.inputs.labels import refuse_continuous
 from labelmend.labels import AnnotatorColumns
 
 ENDINGS = (".csv", ".parquet", ".npz", ".npy")

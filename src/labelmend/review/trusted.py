@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.inputs.labels import exact_numbers, objects
+from labelmend.inputs.containers import exact_numbers, objects
 from labelmend.review.decisions import DECIDED, FILE, Subject, read_log
 from labelmend.storage.run_folder import as_text, read_run
 

@@ -82,7 +82,7 @@ from labelmend.ensemble.torch_state import own_torch
 from labelmend.errors import DataError, MissingExtraError, RunFolderError
 from labelmend.files.reading import checked_fields, open_npz, read_json, regular_file
 from labelmend.files.writing import clear_leftovers, flush, leftovers_of, put_in_place
-from labelmend.inputs.labels import objects
+from labelmend.inputs.containers import objects
 from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory, load_model
 from labelmend.result import STATUS_TYPE, Correction, plain_value

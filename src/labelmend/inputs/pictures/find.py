@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from labelmend.errors import DataError, MissingExtraError
 from labelmend.files.parquet import noted_features
 from labelmend.files.reading import open_npz, regular_file
-from labelmend.inputs.annotations import is_table
+from labelmend.inputs.annotators import is_table
+from labelmend.inputs.containers import objects
 from labelmend.inputs.frames import Frame, ParquetFrame, first_row, is_saved_dataset, open_saved, read_frame, text_of
-from labelmend.inputs.labels import objects
 from labelmend.inputs.pictures.folders import ENDINGS, class_folders, find_in_folders, spelled, train_split
 from labelmend.inputs.pictures.pixels import Source, Sources
 from labelmend.inputs.tables import Roles
@@ -44,7 +44,7 @@ class Pictures:
     trusted: NDArray[np.bool_] | None
     sources: Sources
     notes: list[str] = field(default_factory=list)  # what the user should know about the finding
-    annotators: Any = None  # who gave each label, or the labels of each of them: see `annotations.py`
+    annotators: Any = None  # who gave each label, or the labels of each of them: see `annotators.py`
 
     def __len__(self) -> int:
         return len(self.ids)
