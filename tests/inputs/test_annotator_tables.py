@@ -7,7 +7,7 @@ import torch
 from labelmend import labels_by_annotator
 from labelmend.errors import DataError
 from labelmend.inputs import annotators
-from labelmend.inputs.annotators import LabelTable, annotations_by_name, is_table, read_table
+from labelmend.inputs.annotators import annotations_by_name, is_table, read_table
 from labelmend.inputs.labels import read_labels
 from labelmend.labels import Annotations
 
@@ -99,9 +99,7 @@ def test_triples_become_a_table():
         (lambda: read({"ann": [1.5, 2.0]}), r"labels must be classes\. Got continuous numbers such as 1\.5"),
         (lambda: read({"ann": "text"}), r"labels of the annotator ann must be a list.* Got str"),
         (
-            lambda: LabelTable(["ann"], [np.array(["x", "zebra"])], [np.zeros(2, bool)]).annotations(
-                np.array(["x", "y"])
-            ),
+            lambda: read_table({"ann": ["x", "zebra"]}).annotations(np.array(["x", "y"])),
             r"classes that y has\. ann gave 'zebra' to sample 1, which is no class of y; correct it, or leave y out",
         ),
         (

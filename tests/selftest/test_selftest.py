@@ -12,7 +12,7 @@ from labelmend.cli.selftest import selftest_lines
 from labelmend.diagnosis.planting import Planted
 from labelmend.diagnosis.reliability import Share
 from labelmend.errors import ConfigError
-from labelmend.inputs.backbones.load import load_backbone
+from labelmend.inputs.backbones import load_backbone
 from labelmend.selftest import rivals
 from labelmend.selftest.run import _Trial, selftest
 

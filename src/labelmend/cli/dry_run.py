@@ -15,7 +15,7 @@ import numpy as np
 
 from labelmend.config import RunConfig
 from labelmend.images import choose, default_cache, read_given, setting_of
-from labelmend.inputs.backbones.load import LITE0, load_backbone
+from labelmend.inputs.backbones import LITE0, load_backbone
 from labelmend.inputs.labels import check_classes
 from labelmend.inputs.pictures.cache import header_sizes
 from labelmend.inputs.pictures.find import Pictures

@@ -59,9 +59,10 @@ def read_annotated(y: Any, annotators: Any, missing: Any = None) -> Labels:
         return replace(labels, annotations=annotations_by_name(annotators, labels))
     table = read_table(annotators, missing)
     n = len(table.values[0])
-    labels = (
-        Labels(np.full(n, MISSING), table.classes(), _restore(annotators)) if y is None else read_labels(y, missing)
-    )
+    if y is None:
+        labels = Labels(np.full(n, MISSING), table.classes(), _restore(annotators))
+    else:
+        labels = read_labels(y, missing)
     if len(labels.codes) != n:
         raise DataError(
             f"y and annotators must have the same length. Got {len(labels.codes)} labels and a table of {n} rows "

@@ -1,4 +1,4 @@
-"""Containers of values as numpy arrays, and the way back: lists, tuples, numpy, masked arrays, pandas, polars and torch.
+"""Containers of values as numpy arrays, and the way back: lists, tuples, numpy, pandas, polars and torch.
 
 Each library is imported only where one of its containers comes. What puts values back is a partial of a plain function,
 so that a result can be pickled. Does not know what the values mean.

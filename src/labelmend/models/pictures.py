@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.errors import ConfigError, DataError, RunFolderError
-from labelmend.inputs.backbones.backbone import Backbone
-from labelmend.inputs.backbones.load import load_backbone
+from labelmend.inputs.backbones import Backbone, load_backbone
 from labelmend.inputs.pictures.cache import decoded, in_three_colours
 from labelmend.inputs.pictures.find import check_pixels
 from labelmend.inputs.pictures.folders import pictures_below, spelled

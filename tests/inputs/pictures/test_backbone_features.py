@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from labelmend.errors import CacheError, ConfigError, DataError
-from labelmend.inputs.backbones.backbone import Backbone
+from labelmend.inputs.backbones import Backbone
 from labelmend.inputs.pictures import features as feature_cache
 from labelmend.inputs.pictures.features import FeatureCache, backbone_features, cache_key
 
@@ -164,7 +164,8 @@ def test_a_run_killed_at_any_moment_leaves_nothing_half_valid(tmp_path):
         t.backbone_features(t.pictures(4000), t.make(Slow()), Path(sys.argv[1]), "f", t.CPU)
         """
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         for _ in range(9):

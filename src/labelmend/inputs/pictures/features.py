@@ -6,24 +6,21 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import os
 import re
-import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from labelmend.errors import CacheError, ConfigError, DataError
-from labelmend.inputs.backbones.backbone import Backbone
+from labelmend.errors import ConfigError, DataError
+from labelmend.inputs.backbones import Backbone
+from labelmend.inputs.pictures.cache import disk_errors, whole_file, write_header
 
 CACHE_VERSION = 1
 BATCH_CPU, BATCH_GPU = 32, 128
@@ -173,35 +170,18 @@ class FeatureCache:
         return self.blocks / f"{span[0]:09d}-{span[1]:09d}.npy"
 
     def _put(self, target: Path, n_rows: int, parts: Iterable[NDArray[np.float32]]) -> None:
-        """Write `parts` one below the other; the file takes its name when everything is in it."""
-        partial = self.blocks / f".{target.name}.{secrets.token_hex(4)}.partial"
-        try:
-            self.blocks.mkdir(parents=True, exist_ok=True)
-            with partial.open("xb") as file:
-                _write(file, n_rows, parts)
-            partial.replace(target)
-        except OSError as error:
-            if isinstance(error, FileNotFoundError) and self.path.is_file():
-                return  # another run over the same pictures was faster, and cleared the blocks away
-            raise CacheError(
-                f"the folder for cached features must be writable and have room. Writing to {self.folder} gave: "
-                f"{error.strerror or error}. Features computed so far are kept; make room or name another folder, and "
-                "run again."
-            ) from error
-        finally:
-            with suppress(OSError):
-                partial.unlink()
-
-
-def _write(file: BinaryIO, n_rows: int, parts: Iterable[NDArray[np.float32]]) -> None:
-    """An .npy of unknown width. Not through `np.save`, whose error on a full disk does not say so."""
-    for position, rows in enumerate(parts):
-        if position == 0:
-            header = {"descr": rows.dtype.str, "fortran_order": False, "shape": (n_rows, rows.shape[1])}
-            np.lib.format.write_array_header_1_0(file, header)
-        file.write(np.ascontiguousarray(rows).data)
-    file.flush()
-    os.fsync(file.fileno())
+        """Write `parts` one below the other."""
+        with disk_errors(self.folder):
+            try:
+                self.blocks.mkdir(parents=True, exist_ok=True)
+                with whole_file(target, self.blocks) as file:
+                    for position, rows in enumerate(parts):
+                        if position == 0:
+                            write_header(file, rows.dtype, (n_rows, rows.shape[1]))
+                        file.write(np.ascontiguousarray(rows).data)
+            except FileNotFoundError:
+                if not self.path.is_file():  # else another run over the same pictures was faster, and cleared up
+                    raise
 
 
 def _read(path: Path, n_rows: int) -> NDArray[np.float32] | None:

@@ -13,9 +13,8 @@ from sklearn.datasets import load_sample_images
 from torch import nn
 
 from labelmend.errors import ConfigError, MissingExtraError
-from labelmend.inputs.backbones import load as pretrained
-from labelmend.inputs.backbones.backbone import IMAGENET_MEAN, Backbone, hash_weights
-from labelmend.inputs.backbones.load import load_backbone
+from labelmend.inputs import backbones as pretrained
+from labelmend.inputs.backbones import IMAGENET_MEAN, Backbone, hash_weights, load_backbone
 
 needs_weights = pytest.mark.skipif(
     importlib.util.find_spec(pretrained.LITE0_MODULE) is None, reason="the extra images is not installed"
@@ -190,7 +189,7 @@ def test_a_backbone_of_ones_own_is_taken_as_it_is():
 
 def test_importing_brings_in_no_optional_library():
     optional = "{'transformers', 'PIL', 'huggingface_hub'}"
-    code = f"import sys, labelmend.inputs.backbones.load; print({optional} & set(sys.modules))"
+    code = f"import sys, labelmend.inputs.backbones; print({optional} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
