@@ -199,6 +199,11 @@ def tensor_as_array(tensor: Any, what: str) -> NDArray[Any]:
     return array
 
 
+def listed(values: Sequence[Any] | NDArray[Any], most: int = 5) -> str:
+    """The first few, for a message."""
+    return ", ".join(map(str, values[:most])) + (", ..." if len(values) > most else "")
+
+
 def objects(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """An array of the items as they are: no conversion of numbers to strings, no nesting."""
     out = np.empty(len(values), dtype=object)

@@ -13,13 +13,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.inputs.containers import columns_of, library_of, open_matrix
+from labelmend.inputs.containers import columns_of, library_of, listed, open_matrix
 
 MIN_ROWS = 5
 PROJECTED = 256  # columns that remain of a wide sparse matrix
 COMMON_SCALE = 10.0  # columns whose spreads differ by less than this share one scale (pixels, embeddings)
 LARGEST = 1e37  # of a feature: twice that, and what it is divided by, stay below 3.4e38
-NAMED = 5  # rows or columns named in a message
 
 Matrix = NDArray[np.float32]
 
@@ -106,10 +105,9 @@ def check_features(matrix: Any) -> None:
 def check_finite(matrix: Any) -> None:
     bad = bad_rows(matrix)
     if len(bad):
-        named = ", ".join(map(str, bad[:NAMED])) + (", ..." if len(bad) > NAMED else "")
         raise DataError(
             "features must be finite numbers that fit into 32 bits. "
-            f"Got NaN or infinity in {len(bad)} of {matrix.shape[0]} rows instead (rows {named}). "
+            f"Got NaN or infinity in {len(bad)} of {matrix.shape[0]} rows instead (rows {listed(bad)}). "
             "Fill or drop them; on the command line --drop-bad-rows goes on without them."
         )
     if (largest := float(abs(matrix).max() if matrix.shape[0] else 0.0)) > LARGEST:
@@ -192,9 +190,8 @@ def _refuse_text_columns(X: Any) -> None:
     if library not in ("pandas", "polars") or getattr(X, "ndim", 2) != 2 or not hasattr(X, "columns"):
         return
     if text := [str(name) for name, column in columns_of(X) if not _is_numeric(column)]:
-        named = ", ".join(text[:NAMED]) + (", ..." if len(text) > NAMED else "")
         raise DataError(
-            f"features must be numbers. Got {len(text)} column(s) of another kind instead: {named}. "
+            f"features must be numbers. Got {len(text)} column(s) of another kind instead: {listed(text)}. "
             "Drop them or encode them as numbers first."
         )
 

@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 from labelmend.errors import DataError
 from labelmend.evidence.pred_probs import Codes, PredProbs
 from labelmend.files.reading import open_npz, read_npy
-from labelmend.inputs.containers import objects, open_matrix
+from labelmend.inputs.containers import listed, objects, open_matrix
 from labelmend.inputs.frames import read_frame
 from labelmend.inputs.labels import factorize
 from labelmend.inputs.tables import ENDINGS, INDEX_COLUMNS
 from labelmend.labels import Labels
 
 TOLERANCE = 1e-2  # of the sum of a row: rounded numbers are renormalised, others are no probabilities
-NAMED = 5  # rows or classes named in a message
 
 
 def read_pred_probs(given: Any, labels: Labels) -> tuple[PredProbs, Labels]:
@@ -113,18 +112,18 @@ def _check_numbers(one: _Opened) -> None:
     values = one.values
     if len(rows := np.flatnonzero(~np.isfinite(values).all(axis=1))):
         raise DataError(
-            f"{one.name} must be finite numbers. Got NaN or infinity in {len(rows):,} rows ({_listed(rows)}). "
+            f"{one.name} must be finite numbers. Got NaN or infinity in {len(rows):,} rows ({listed(rows)}). "
             "Rows that were in no fold need a prediction too; cross_val_predict gives one for every row."
         )
     if len(rows := np.flatnonzero((values < 0).any(axis=1))):
         raise DataError(
-            f"{one.name} must not be negative. Got negative numbers in {len(rows):,} rows ({_listed(rows)}). "
+            f"{one.name} must not be negative. Got negative numbers in {len(rows):,} rows ({listed(rows)}). "
             "Logits become probabilities by a softmax: scipy.special.softmax(logits, axis=1)."
         )
     sums = values.sum(axis=1)
     if len(rows := np.flatnonzero(np.abs(sums - 1) > TOLERANCE)):
         raise DataError(
-            f"every row of {one.name} must sum to 1. {len(rows):,} rows do not ({_listed(rows)}); the first sums to "
+            f"every row of {one.name} must sum to 1. {len(rows):,} rows do not ({listed(rows)}); the first sums to "
             f"{sums[rows[0]]:.4g}. Leave out columns that are no class; scores of single classes become probabilities "
             "by P / P.sum(axis=1, keepdims=True)."
         )
@@ -137,8 +136,8 @@ def _classes_of(one: _Opened, labels: Labels) -> list[Any]:
     found = {spelling(column) for column in one.columns}
     if absent := [name for name in spelled if name not in found]:
         raise DataError(
-            f"{one.name} must have a column for every class. There is none for {_listed(absent)}; its columns are "
-            f"{_listed(one.columns)}. Name them after the labels."
+            f"{one.name} must have a column for every class. There is none for {listed(absent)}; its columns are "
+            f"{listed(one.columns)}. Name them after the labels."
         )
     return [spelled[text] if (text := spelling(c)) in spelled else _as_class(one, c, labels) for c in one.columns]
 
@@ -163,7 +162,7 @@ def _as_class(one: _Opened, column: Any, labels: Labels) -> Any:
         pass
     raise DataError(
         f"every column of {one.name} must be a class. {column!r} is none: the labels are numbers "
-        f"({_listed(labels.classes)}). Leave the column out."
+        f"({listed(labels.classes)}). Leave the column out."
     )
 
 
@@ -190,10 +189,6 @@ def _places(one: _Opened, labels: Labels, wider: Labels) -> Codes:
     if one.columns is not None:
         return np.array([place[spelling(column)] for column in one.columns], dtype=np.int64)
     return np.array([place[spelling(value)] for value in labels.classes.tolist()], dtype=np.int64)
-
-
-def _listed(values: Any) -> str:
-    return ", ".join(map(str, values[:NAMED])) + (", ..." if len(values) > NAMED else "")
 
 
 def read_prob_files(

@@ -10,15 +10,15 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
 from labelmend.files.reading import Arrays, open_npz, read_npy, regular_file
-from labelmend.inputs.containers import objects
-from labelmend.inputs.features import NAMED, bad_rows
+from labelmend.inputs.containers import listed, objects
+from labelmend.inputs.features import bad_rows
 from labelmend.inputs.frames import CsvFrame, Frame, as_float32, cell_text, numbers_or_none, read_frame, text_of
 from labelmend.inputs.labels import refuse_continuous
 from labelmend.labels import AnnotatorColumns
@@ -171,7 +171,7 @@ def drop_bad_rows(table: Table) -> Table:
         labels=kept(table.labels),
         ids=ids[keep],
         trusted=kept(table.trusted),
-        notes=[*table.notes, f"left out {len(bad)} row(s) with NaN or infinity ({where}: {_listed(ids[bad])})"],
+        notes=[*table.notes, f"left out {len(bad)} row(s) with NaN or infinity ({where}: {listed(ids[bad])})"],
         annotators=kept(table.annotators),
     )
 
@@ -218,7 +218,7 @@ def _read_columns(path: Path, roles: Roles) -> Table:
             matrix[:, position] = numbers
     if text:
         raise DataError(
-            f"feature columns must be numbers. Got something else in: {_listed(text)}. Leave columns out with "
+            f"feature columns must be numbers. Got something else in: {listed(text)}. Leave columns out with "
             "--ignore NAME, name rows with --id NAME, or encode them as numbers first."
         )
     table = roles.table(matrix, roles.values(frame), [frame.columns[place] for place in places], notes)
@@ -290,37 +290,8 @@ def _matrix(array: NDArray[Any], name: str) -> NDArray[np.float32]:
     return as_float32(array)
 
 
-def _listed(values: Sequence[Any] | NDArray[Any]) -> str:
-    return ", ".join(map(str, values[:NAMED])) + (", ..." if len(values) > NAMED else "")
-
-
-class Rows(Protocol):
-    """Rows of a table as a person wrote them: every column, in order, as text. Nothing is judged here."""
-
-    columns: list[str]
-
-    def __len__(self) -> int: ...
-
-    def cells(self, place: int) -> list[str]:
-        """One row, a text for each column; from any thread."""
-        ...
-
-    def column(self, name: str) -> list[Any]:
-        """One column as the file holds it, a value for each row."""
-        ...
-
-
-def open_rows(
-    path: Path, labels: str | None, id: str | None = None, trusted: str | None = None, features: str | None = None
-) -> Rows:
-    """Named are the arrays of an .npz, or the labels of an .npy; tables have all they need inside."""
-    if path.suffix.lower() in (".csv", ".parquet"):
-        return read_frame(path)
-    return ArrayRows(path, labels, id, trusted, features)
-
-
 class ArrayRows:
-    """Labels, ids and marks first, then the features, with the numbers the method saw."""
+    """The rows of numpy files: labels, ids and marks first, then the features, with the numbers the method saw."""
 
     def __init__(
         self, path: Path, labels: str | None, id: str | None, trusted: str | None, features: str | None
@@ -340,3 +311,18 @@ class ArrayRows:
 
     def column(self, name: str) -> list[Any]:
         return list(self.special[name])
+
+
+Rows = Frame | ArrayRows
+
+
+def open_rows(
+    path: Path, labels: str | None, id: str | None = None, trusted: str | None = None, features: str | None = None
+) -> Rows:
+    """Rows as a person wrote them, a text for each column, of which nothing is judged.
+
+    Named are the arrays of an .npz, or the labels of an .npy; tables have all they need inside.
+    """
+    if path.suffix.lower() in (".csv", ".parquet"):
+        return read_frame(path)
+    return ArrayRows(path, labels, id, trusted, features)

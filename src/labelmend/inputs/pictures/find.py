@@ -105,14 +105,8 @@ def holds_pictures(source: str | Path, other: Collection[str | None] = ()) -> bo
 
 def checked(pictures: Pictures) -> Pictures:
     """Refuse, before any work, what cannot be corrected whatever the pictures show."""
-    n = len(pictures.sources)
-    if n == 0:
+    if len(pictures.sources) == 0:
         raise DataError("there must be pictures. There are none.")
-    for what, length in (("labels", len(pictures.given)), ("ids", len(pictures.ids))):
-        if length != n:
-            raise DataError(f"there must be as many {what} as pictures. Got {length} for {n} pictures instead.")
-    if pictures.trusted is not None and pictures.trusted.shape != (n,):
-        raise DataError(f"trusted marks must be one per picture ({n}). Got shape {pictures.trusted.shape} instead.")
     if (twice := _repeated(pictures.ids)) is not None:
         raise DataError(f"ids must be unique. Got {twice!r} more than once.")
     try:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labelmend.errors import DataError
+from labelmend.inputs.containers import listed
 
 ENDINGS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".dib", ".webp", ".tif", ".tiff"),
     *(".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".j2k", ".jpx", ".avif", ".heic", ".heif", ".jxl", ".ico", ".tga"),
 )
 SPLITS = frozenset(("train", "test", "val", "valid", "validation", "dev"))
-NAMED = 5  # so many names in a message
 
 
 def train_split(folder: Path) -> Path:
@@ -101,19 +101,14 @@ class _Walk:
             self.others[path.suffix.lower()] += 1
 
     def notes(self) -> list[str]:
-        notes = []
-        if self.others:
-            kinds = ", ".join(
-                f"{count} {spelled(end) or 'without ending'}" for end, count in self.others.most_common(NAMED)
-            )
-            notes.append(f"left out {self.others.total()} file(s) that are no pictures by their names: {kinds}")
-        if self.hidden:
-            notes.append(f"left out {self.hidden} hidden file(s) or folder(s), whose names begin with a dot")
-        if self.again:
-            notes.append(f"left out {len(self.again)} link(s) to folders read already: {_some(self.again)}")
-        if self.closed:
-            notes.append(f"could not open {len(self.closed)} folder(s): {_some(self.closed)}")
-        return notes
+        kinds = ", ".join(f"{count} {spelled(end) or 'without ending'}" for end, count in self.others.most_common(5))
+        found = (
+            (self.others, f"left out {self.others.total()} file(s) that are no pictures by their names: {kinds}"),
+            (self.hidden, f"left out {self.hidden} hidden file(s) or folder(s), whose names begin with a dot"),
+            (self.again, f"left out {len(self.again)} link(s) to folders read already: {_some(self.again)}"),
+            (self.closed, f"could not open {len(self.closed)} folder(s): {_some(self.closed)}"),
+        )
+        return [note for some, note in found if some]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -156,4 +151,4 @@ def _label_notes(root: Path, labels: list[str | None]) -> list[str]:
 
 
 def _some(names: list[str] | list[Path]) -> str:
-    return ", ".join(spelled(str(name)) for name in names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+    return listed([spelled(str(name)) for name in names])

@@ -156,20 +156,19 @@ def reasons(source: Source) -> Iterator[None]:
 def _reason(error: Exception, source: Source) -> str:
     from PIL import Image, UnidentifiedImageError
 
-    if isinstance(error, FileNotFoundError):
-        is_link = isinstance(source, Path) and source.is_symlink()
-        return "it is a link that points nowhere" if is_link else "there is no such file"
-    if isinstance(error, PermissionError):
-        return "permission denied"
-    if isinstance(error, MemoryError):
-        return "it does not fit into memory"
-    if isinstance(error, UnidentifiedImageError):
-        return "it is not a picture, or of a format that cannot be read here"
-    if isinstance(error, Image.DecompressionBombError):
-        return TOO_LARGE
+    if isinstance(error, FileNotFoundError) and isinstance(source, Path) and source.is_symlink():
+        return "it is a link that points nowhere"
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return "it is a link that points to itself"
-    return f"it is damaged or cut off ({error or type(error).__name__})"
+    known: dict[type[Exception], str] = {
+        FileNotFoundError: "there is no such file",
+        PermissionError: "permission denied",
+        MemoryError: "it does not fit into memory",
+        UnidentifiedImageError: "it is not a picture, or of a format that cannot be read here",
+        Image.DecompressionBombError: TOO_LARGE,
+    }
+    damaged = f"it is damaged or cut off ({error or type(error).__name__})"
+    return next((reason for kind, reason in known.items() if isinstance(error, kind)), damaged)
 
 
 @contextmanager
