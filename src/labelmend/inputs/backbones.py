@@ -59,13 +59,6 @@ class Backbone:
         """Maps a normalised batch (n, 3, size, size) to features (n, d) or to (features, logits)."""
         return self.open().eval()
 
-    @cached_property
-    def dimension(self) -> int:
-        """Number of features; found by trying, on a grey picture."""
-        parameter = next(self.net.parameters(), torch.empty(0))
-        grey = torch.full((1, self.size, self.size, 3), 128, dtype=torch.uint8, device=parameter.device)
-        return self.features(grey).shape[1]
-
     def preprocess(self, pixels: Tensor) -> Tensor:
         """uint8 (n, H, W, 3) -> float32 (n, 3, size, size), in the layout that is fast: channels last in memory."""
         batch = pixels.permute(0, 3, 1, 2).float()  # a view, then a copy that keeps its order

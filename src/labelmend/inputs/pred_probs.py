@@ -186,9 +186,8 @@ def with_classes(labels: Labels, columns: list[list[Any]]) -> Labels:
 def _places(one: _Opened, labels: Labels, wider: Labels) -> Codes:
     """Of every column among the classes."""
     place = {spelling(value): code for code, value in enumerate(wider.classes.tolist())}
-    if one.columns is not None:
-        return np.array([place[spelling(column)] for column in one.columns], dtype=np.int64)
-    return np.array([place[spelling(value)] for value in labels.classes.tolist()], dtype=np.int64)
+    named = labels.classes.tolist() if one.columns is None else one.columns
+    return np.array([place[spelling(name)] for name in named], dtype=np.int64)
 
 
 def read_prob_files(

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.errors import CacheError, ConfigError, DataError
+from labelmend.errors import CacheError, ConfigError
 from labelmend.inputs.backbones import Backbone
 from labelmend.inputs.pictures import features as feature_cache
 from labelmend.inputs.pictures.features import FeatureCache, backbone_features, cache_key
@@ -291,12 +291,3 @@ def test_features_must_be_finite(tmp_path):
     with pytest.raises(ConfigError, match=r"must be finite.* gave others for 1 of 40 pictures.*position 57"):
         backbone_features(pixels, make(Broken()), tmp_path, "f", CPU)
     assert not list(tmp_path.glob("*.npy"))
-
-
-@pytest.mark.parametrize(
-    "pixels",
-    [pictures().astype(np.float32), pictures()[0], pictures()[..., :1], pictures()[:0]],
-)
-def test_only_arrays_of_pictures_are_taken(tmp_path, pixels):
-    with pytest.raises(DataError, match=r"must be an array of uint8 with the shape \(n, height, width, 3\)"):
-        backbone_features(pixels, make(None), tmp_path, "f", CPU)

@@ -208,19 +208,20 @@ def _each(read: Callable[[Any], T], sources: Sources) -> Generator[T | str, None
             return str(error)
 
     require_pillow()
-    with quiet(), closing(_in_order(one, len(sources))) as found:
+    # Pillow and hashing let other threads run.
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with quiet(), closing(in_order(one, len(sources), workers, AHEAD * workers)) as found:
         yield from found
 
 
-def _in_order(work: Callable[[int], T], n: int) -> Generator[T, None, None]:
-    """work(0), work(1), ...: done by threads, a bounded number ahead. Pillow and hashing let other threads run."""
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def in_order(work: Callable[[int], T], n: int, workers: int, ahead: int) -> Generator[T, None, None]:
+    """work(0), work(1), ...: done by threads, at most `ahead` of them before they are taken."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="labelmend-pictures")
     waiting: deque[Future[T]] = deque()
     try:
         for place in range(n):
             waiting.append(pool.submit(work, place))
-            if len(waiting) >= AHEAD * workers:
+            if len(waiting) >= ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -9,7 +9,6 @@ import mmap
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from labelmend.errors import ConfigError, DataError
+from labelmend.errors import ConfigError
 from labelmend.inputs.backbones import Backbone
-from labelmend.inputs.pictures.cache import disk_errors, whole_file, write_header
+from labelmend.inputs.pictures.cache import disk_errors, in_order, whole_file, write_header
 
 CACHE_VERSION = 1
 BATCH_CPU, BATCH_GPU = 32, 128
@@ -40,11 +39,6 @@ def backbone_features(
     fingerprint: stands for the content of the pictures; features are found again under it.
     The result stays on disk until it is read; changes to it stay in memory.
     """
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] != 3 or 0 in pixels.shape:
-        raise DataError(
-            "pictures must be an array of uint8 with the shape (n, height, width, 3), n at least 1. "
-            f"Got {pixels.dtype} of shape {pixels.shape} instead."
-        )
     store = FeatureCache(Path(cache), cache_key(pixels.shape, backbone, fingerprint), len(pixels))
     ready = store.load()
     if ready is not None:
@@ -90,15 +84,7 @@ def _read_ahead(pixels: NDArray[np.uint8], spans: list[Span], pin: bool) -> Iter
         batch = torch.from_numpy(np.array(pixels[start:stop]))  # a copy: this is where a mapped file is read
         return batch.pin_memory() if pin else batch
 
-    with ThreadPoolExecutor(1, "labelmend-read") as reader:
-        waiting: Future[Tensor] | None = None
-        for span in spans:
-            upcoming = reader.submit(read, *span)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = upcoming
-        if waiting is not None:
-            yield waiting.result()
+    return in_order(lambda place: read(*spans[place]), len(spans), workers=1, ahead=2)
 
 
 def _let_go(pixels: NDArray[np.uint8]) -> None:
