@@ -87,7 +87,7 @@ class Roles:
 
     def marks(self, values: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_] | None:
         """Trusted marks from anything people write: 1/0, true/false, yes/no, empty."""
-        if self.trusted is None:
+        if not self.trusted:
             return None
         given = values[self.trusted]
         if given.dtype == bool or given.ndim != 1:

@@ -220,8 +220,8 @@ def _from_values(roles: Roles, values: Mapping[str, NDArray[Any]], sources: Any,
     """An id column that was not asked for, or paths, name the rows only where they can."""
     n = len(sources)
     ids, notes = row_numbers(n), list[str]()
-    if asked.ids is not None:
-        ids = np.array([spelled(str(value)) for value in values[asked.ids]], dtype=np.str_)
+    if asked.ids is not None and roles.ids is not None:
+        ids = np.array([spelled(str(value)) for value in values[roles.ids]], dtype=np.str_)
     elif (name := roles.ids or roles.features) is not None and name in values:
         ids, notes = unique_or_rows(values[name])
     labels = values[roles.labels] if roles.labels is not None else [None] * n
