@@ -93,7 +93,7 @@ def majority(data: Labelled, seed: int) -> Answer:
 
 def weighted(data: Labelled, seed: int) -> Answer:
     """labelmend's consensus before it looks at the samples."""
-    from labelmend.inputs.consensus import read_annotated, with_consensus
+    from labelmend.inputs.annotators import read_annotated, with_consensus
 
     labels = with_consensus(read_annotated(None, as_floats(data.said)), np.zeros(len(data.said), dtype=bool))
     assert labels.annotations is not None

@@ -19,8 +19,7 @@ from bench.runner import Say
 from bench.trial import peak_bytes
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError
-from labelmend.inputs.backbones.backbone import Backbone
-from labelmend.inputs.backbones.load import load_backbone
+from labelmend.inputs.backbones import Backbone, load_backbone
 from labelmend.inputs.pictures.features import BATCH_CPU, BATCH_GPU, backbone_features
 
 USUAL_N, QUICK_N = 500, 20

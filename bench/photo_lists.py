@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.inputs.pictures.records import Pictures
+from labelmend.inputs.pictures.find import Pictures
 
 IntArray = NDArray[np.int64]
 Line = tuple[int, str]  # its number, from 1, and its text without the end

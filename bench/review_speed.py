@@ -31,7 +31,7 @@ from bench.chromium import find_chromium, launch_arguments
 from bench.picture_suite import OURS, Findings, PictureTrial
 from bench.runner import Say
 from labelmend.errors import ConfigError
-from labelmend.inputs.labels import objects
+from labelmend.inputs.containers import objects
 from labelmend.inputs.pictures.find import find_pictures
 from labelmend.labels import Labels
 from labelmend.result import Correction

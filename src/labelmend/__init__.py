@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         TrainingError,
     )
     from labelmend.estimator import LabelCorrector
-    from labelmend.inputs.annotations import labels_by_annotator
+    from labelmend.inputs.annotators import labels_by_annotator
     from labelmend.result import Correction
     from labelmend.review.apply import read_decisions
     from labelmend.self_test.run import selftest
@@ -55,7 +55,7 @@ __all__ = [
 _HOMES = {
     "correct": "labelmend.api",
     "correct_images": "labelmend.api",
-    "labels_by_annotator": "labelmend.inputs.annotations",
+    "labels_by_annotator": "labelmend.inputs.annotators",
     "load": "labelmend.storage.run_folder",
     "read_decisions": "labelmend.review.apply",
     "selftest": "labelmend.self_test.run",

@@ -20,7 +20,7 @@ from labelmend.ensemble.time_limit import read_limit
 from labelmend.ensemble.torch_state import own_torch
 from labelmend.errors import LabelmendWarning
 from labelmend.inputs.arrays import notice, read_all, read_ids
-from labelmend.inputs.backbones.load import LITE0
+from labelmend.inputs.backbones import LITE0
 from labelmend.models.vectors import NetFactory
 from labelmend.result import Correction
 from labelmend.runs.assemble import assemble

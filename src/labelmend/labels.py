@@ -1,6 +1,6 @@
 """Labels as class codes, with the way back to the container they came in; and who gave which, where that is known.
 
-Knows no container and no file: `inputs/labels.py` and `inputs/annotations.py` read them.
+Knows no container and no file: `inputs/labels.py` and `inputs/annotators.py` read them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Annotations:
     sample: IntArray
     annotator: IntArray
     label: IntArray
-    consensus: IntArray | None = None  # class of every sample by these labels alone, see inputs/consensus.py; -1: none
+    consensus: IntArray | None = None  # class of every sample by these labels alone, see inputs/annotators.py; -1: none
     certainty: NDArray[np.float32] | None = None  # its probability
 
     def of_rows(self, rows: IntArray) -> Annotations:

@@ -22,7 +22,7 @@ from labelmend.decision import posterior as decide
 from labelmend.decision.ensemble_evidence import label_posterior
 from labelmend.ensemble import state
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning, RunFolderError
-from labelmend.inputs.consensus import read_annotated, settled, unanimous, with_consensus
+from labelmend.inputs.annotators import read_annotated, settled, unanimous, with_consensus
 from labelmend.samples import VectorSamples
 
 FAST = options_of(QUICK)
@@ -150,7 +150,7 @@ def test_trusted_rows_are_those_in_use_or_agreed_upon():
             "y and annotators must have the same length. Got 120 labels and a table of 119",
         ),
         (None, [[0, 1]] * 119, "features and labels must have the same length. Got 120 rows and 119 labels"),
-        ([0, 1, 2] * 40, [[0, 7]] * 120, "2 says 7 of sample 0, which is no class of y"),
+        ([0, 1, 2] * 40, [[0, 7]] * 120, "2 gave 7 to sample 0, which is no class of y"),
     ],
 )
 def test_what_cannot_be_is_told(y, annotators, message):

@@ -17,8 +17,7 @@ from labelmend.errors import DataError, LabelmendError
 from labelmend.export.patch import read_patch, undo
 from labelmend.files.reading import regular_file
 from labelmend.inputs.pictures.find import find_pictures, holds_pictures
-from labelmend.inputs.table_rows import open_rows
-from labelmend.inputs.tables import load_table
+from labelmend.inputs.tables import load_table, open_rows
 from labelmend.storage.source import digest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")

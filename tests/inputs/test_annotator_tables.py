@@ -6,8 +6,8 @@ import torch
 
 from labelmend import labels_by_annotator
 from labelmend.errors import DataError
-from labelmend.inputs import annotations
-from labelmend.inputs.annotations import annotations_by_name, annotations_of, classes_of, is_table, read_table
+from labelmend.inputs import annotators
+from labelmend.inputs.annotators import annotations_by_name, is_table, read_table
 from labelmend.inputs.labels import read_labels
 from labelmend.labels import Annotations
 
@@ -16,8 +16,8 @@ SAID = [[1, NAN], [2, 1], [NAN, NAN]]  # two annotators, three samples
 
 
 def read(table, missing=None):
-    names, values, absent = read_table(table, missing)
-    return annotations_of(names, values, absent, classes_of(values, absent)), classes_of(values, absent)
+    found = read_table(table, missing)
+    return found.annotations(found.classes()), found.classes()
 
 
 def entries(found):
@@ -90,17 +90,17 @@ def test_triples_become_a_table():
         (lambda: labels_by_annotator(["a", "a"], ["ann"], [1], ids=["a"]), r"as many samples as .* \[2, 1, 1\]"),
         (
             lambda: labels_by_annotator(["a", "a"], ["ann", "ann"], [1, 2], ids=["a"]),
-            r"one label\. ann says 1 and 2 of 'a'; keep one",
+            r"one label\. ann gave 1 and 2 to 'a'",
         ),
         (lambda: read([[1, 2], [1]]), r"equally long\. Got lengths \[1, 2\]"),
         (lambda: read({"ann": [1, 2], "ben": [1]}), r"a place for every sample\. Got columns of \[1, 2\] rows"),
         (lambda: read(pd.DataFrame([[1, 2]], columns=["ann", "ann"])), r"different names\. Got ann, ann"),
         (lambda: read({"ann": [None], "ben": [None]}), r"must have given labels\. Got none"),
         (lambda: read({"ann": [1.5, 2.0]}), r"labels must be classes\. Got continuous numbers such as 1\.5"),
-        (lambda: read({"ann": "text"}), r"labels of the annotator ann must be one value per sample\. Got the text"),
+        (lambda: read({"ann": "text"}), r"labels of the annotator ann must be a list.* Got str"),
         (
-            lambda: annotations_of(["ann"], [np.array(["x", "zebra"])], [np.zeros(2, bool)], np.array(["x", "y"])),
-            r"classes that y has\. ann says 'zebra' of sample 1, which is no class of y; correct it, or leave y out",
+            lambda: read_table({"ann": ["x", "zebra"]}).annotations(np.array(["x", "y"])),
+            r"classes that y has\. ann gave 'zebra' to sample 1, which is no class of y; correct it, or leave y out",
         ),
         (
             lambda: annotations_by_name(["ann"], read_labels([1, 2])),
@@ -118,6 +118,6 @@ def test_what_cannot_be_is_told(call, message):
 
 
 def test_too_many_confusions_are_refused(monkeypatch):
-    monkeypatch.setattr(annotations, "MOST_ENTRIES", 7)
+    monkeypatch.setattr(annotators, "MOST_ENTRIES", 7)
     with pytest.raises(DataError, match=r"at most 7\. Got 2 annotators and 2 classes \(8\); give those with few"):
         read(SAID)

@@ -13,9 +13,10 @@ from blobs import QUICK, blobs, plant
 from labelmend.cli.correct import missing_value
 from labelmend.config import as_arguments
 from labelmend.errors import DataError, LabelmendWarning
-from labelmend.inputs.annotations import read_table
+from labelmend.inputs.annotators import read_table
+from labelmend.inputs.containers import exact_numbers
 from labelmend.inputs.features import read_features
-from labelmend.inputs.labels import exact_numbers, read_labels
+from labelmend.inputs.labels import read_labels
 
 BIG = 2**63
 LARGE = [1, BIG, BIG + 1, 2**64 - 1] * 3
@@ -88,14 +89,14 @@ class Lossy:
 
 
 def test_labels_that_would_not_come_back_are_refused_before_the_run(monkeypatch):
-    monkeypatch.setattr("labelmend.inputs.labels._to_numpy", lambda dtype, shape, new: new.astype(float))
+    monkeypatch.setattr("labelmend.inputs.containers._to_numpy", lambda dtype, shape, new: new.astype(float))
     with pytest.raises(DataError, match=r"9007199254740993.* would come back as"):
         read_labels(np.array([2**53 + 1, 2**53, 2**53 + 1, 2**53]))
 
     def refuse(*_):
         raise OverflowError("too large")
 
-    monkeypatch.setattr("labelmend.inputs.labels._to_numpy", refuse)
+    monkeypatch.setattr("labelmend.inputs.containers._to_numpy", refuse)
     with pytest.raises(DataError, match="OverflowError: too large"):
         read_labels(Lossy([1, 2, 1, 2]))
 
@@ -116,8 +117,7 @@ def test_a_masked_label_is_a_missing_one_and_comes_back_in_a_masked_array():
 
 def test_a_masked_label_of_an_annotator_was_not_said():
     table = np.ma.array([[1, 2], [2, 2], [1, 1]], mask=[[0, 1], [0, 0], [1, 0]])
-    _, _, absent = read_table(table)
-    assert [column.tolist() for column in absent] == [[False, False, True], [True, False, False]]
+    assert [column.tolist() for column in read_table(table).absent] == [[False, False, True], [True, False, False]]
 
 
 def test_a_masked_feature_is_as_good_as_nan():

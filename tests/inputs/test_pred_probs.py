@@ -78,6 +78,7 @@ def test_rounded_rows_are_renormalised():
         (P * 1.1, "1.1"),
         (np.where(P == 1, np.nan, P), "(2)"),
         (P - 0.2, "negative"),
+        (np.ma.array(P, mask=P == 0.5), "NaN"),
         (P[:, :2], "3 classes"),
         (P[:4], "4"),
         (P[:, 0], "(6,)"),

@@ -3,8 +3,7 @@ import pytest
 
 from labelmend.errors import DataError
 from labelmend.inputs.labels import read_labels
-from labelmend.inputs.pred_probs import read_pred_probs
-from labelmend.inputs.prob_files import read_prob_files
+from labelmend.inputs.pred_probs import read_pred_probs, read_prob_files
 
 P = np.array([[0.1, 0.9], [0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
 IDS = np.array(["r0", "r1", "r2", "r3"])
@@ -57,8 +56,9 @@ def test_other_files_are_refused(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([None, "x"], dtype=object))
     write_csv(tmp_path / "words.csv", ["a", "b"], [["x", 1]])
     (tmp_path / "P.txt").write_text("0.5 0.5")
+    (tmp_path / "empty.csv").write_text("a,b\n")
     np.savez(tmp_path / "flat.npz", P=P[0])
-    for name in ("objects.npy", "words.csv", "P.txt", "flat.npz", "nowhere.npy"):
+    for name in ("objects.npy", "words.csv", "P.txt", "flat.npz", "nowhere.npy", "empty.csv"):
         with pytest.raises(DataError):
             read([tmp_path / name])
     np.save(tmp_path / "P.npy", P)

@@ -168,7 +168,7 @@ def test_a_named_backbone_is_found_again_by_its_name(tmp_path, monkeypatch):
     result.save(tmp_path / "run")
     back = labelmend.load(tmp_path / "run")
     np.testing.assert_allclose(back.model.predict_proba(pixels), result.model.predict_proba(pixels), rtol=1e-6)
-    monkeypatch.setattr("labelmend.inputs.backbones.load.LITE0_MODULE", "not_installed_here")
+    monkeypatch.setattr("labelmend.inputs.backbones.LITE0_MODULE", "not_installed_here")
     back = labelmend.load(tmp_path / "run")  # the labels can be read all the same
     with pytest.raises(MissingExtraError, match=r'pip install "labelmend\[images\]"'):
         back.model.predict(pixels)

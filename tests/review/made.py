@@ -8,7 +8,7 @@ import scipy.sparse
 
 import labelmend
 from blobs import QUICK, blobs
-from labelmend.inputs.labels import objects
+from labelmend.inputs.containers import objects
 from labelmend.inputs.pictures.find import find_pictures
 from labelmend.labels import Labels
 from labelmend.review.decisions import FILE, Decisions, Subject

@@ -14,7 +14,7 @@ from labelmend.config import as_arguments
 from labelmend.diagnosis.planting import Planted
 from labelmend.diagnosis.reliability import Share
 from labelmend.errors import ConfigError
-from labelmend.inputs.backbones.load import load_backbone
+from labelmend.inputs.backbones import load_backbone
 from labelmend.self_test import rivals
 from labelmend.self_test.run import _Trial, selftest
 

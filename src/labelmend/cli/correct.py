@@ -28,9 +28,8 @@ from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning
 from labelmend.files.reading import checked_fields
 from labelmend.inputs.arrays import read_all
-from labelmend.inputs.pictures.find import find_pictures, holds_pictures
-from labelmend.inputs.pictures.records import Pictures
-from labelmend.inputs.prob_files import read_prob_files
+from labelmend.inputs.pictures.find import Pictures, find_pictures, holds_pictures
+from labelmend.inputs.pred_probs import read_prob_files
 from labelmend.inputs.tables import Table, drop_bad_rows, load_table
 from labelmend.labels import AnnotatorColumns
 from labelmend.report.write import with_report

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from labelmend.config import Settings, make_config
-from labelmend.inputs.backbones.load import LITE0, load_backbone
+from labelmend.inputs.backbones import LITE0, load_backbone
 from labelmend.inputs.labels import check_classes
 from labelmend.inputs.pictures.cache import header_sizes
-from labelmend.inputs.pictures.records import Pictures
+from labelmend.inputs.pictures.find import Pictures
 from labelmend.labels import Labels
 from labelmend.runs.pictures import PictureSetting, choose_mode, default_cache, read_given
 

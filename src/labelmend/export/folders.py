@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from labelmend.export.handover import Handover, texts
 from labelmend.export.tables import write_rows
 from labelmend.inputs.pictures.folders import ENDINGS
-from labelmend.inputs.pictures.pixels import open_source, read_format, reasons
-from labelmend.inputs.pictures.records import Source
+from labelmend.inputs.pictures.pixels import Source, open_source, read_format, reasons
 
 INDEX, LEFT_OUT = "labels.csv", "left_out.csv"
 COLUMNS = ("file", "id", "label", "label_given", "status", "confidence")

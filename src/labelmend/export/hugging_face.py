@@ -37,9 +37,9 @@ from labelmend.export.source_table import (
     table_with_labels,
 )
 from labelmend.files.parquet import require_pyarrow
-from labelmend.inputs.pictures.pixels import Unreadable, open_source, reasons
-from labelmend.inputs.pictures.records import Source, Sources
-from labelmend.inputs.pictures.tables import PICTURE_COLUMNS, is_saved_dataset, open_saved
+from labelmend.inputs.frames import is_saved_dataset, open_saved
+from labelmend.inputs.pictures.find import PICTURE_COLUMNS
+from labelmend.inputs.pictures.pixels import Source, Sources, Unreadable, open_source, reasons
 from labelmend.result import UNREADABLE
 from labelmend.storage.originals import OriginalPictures
 from labelmend.storage.run_files import write_json

@@ -28,10 +28,10 @@ from labelmend.export.handover import Handover
 from labelmend.export.source_table import features_of, typed_array
 from labelmend.files.parquet import read_parquet, require_pyarrow
 from labelmend.files.reading import checked_fields, read_json, regular_file
+from labelmend.inputs.frames import csv_rows, whole_rows
+from labelmend.inputs.pictures.find import PICTURE_COLUMNS
+from labelmend.inputs.pictures.folders import spelled
 from labelmend.inputs.pictures.pixels import Unreadable
-from labelmend.inputs.pictures.records import spelled
-from labelmend.inputs.pictures.tables import PICTURE_COLUMNS
-from labelmend.inputs.tables import csv_rows, whole_rows
 from labelmend.storage.run_files import as_text, write_json
 from labelmend.storage.target import MARKER, whole
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from labelmend.errors import DataError
 from labelmend.export.handover import Handover
 from labelmend.files.parquet import METADATA, noted_features, require_pyarrow
-from labelmend.inputs.pictures.tables import LABEL_NAMES
-from labelmend.inputs.table_rows import ArrayRows, ParquetRows, Rows, open_rows
-from labelmend.inputs.tables import numbers_or_none
+from labelmend.inputs.frames import ParquetFrame, numbers_or_none
+from labelmend.inputs.pictures.find import LABEL_NAMES
+from labelmend.inputs.tables import ArrayRows, Rows, open_rows
 from labelmend.storage.originals import OriginalPictures, OriginalRows
 from labelmend.storage.run_files import as_text
 
@@ -146,24 +146,15 @@ def arrow_table(table: SourceTable) -> Any:
     """Columns in their own types where the file has types; of a .csv, numbers as float64 and all else as text."""
     pyarrow = require_pyarrow("writing this")
     rows = table.rows
-    if isinstance(rows, ParquetRows):
+    if isinstance(rows, ParquetFrame):
         return rows.table
     if isinstance(rows, ArrayRows):
         special = {name: typed_array(np.asarray(values).tolist()) for name, values in rows.special.items()}
         features = zip(rows.columns[len(special) :], rows.features.T, strict=True)
         return pyarrow.table({**special, **{name: pyarrow.array(column) for name, column in features}})
-    parts = [_text_part(rows, start) for start in range(0, len(rows), ROWS_AT_ONCE)]
-    text = pyarrow.concat_tables(parts) if parts else pyarrow.table([[]] * len(rows.columns), names=rows.columns)
+    text = rows.table
     columns = [_column(text.column(place), name == table.label_column) for place, name in enumerate(rows.columns)]
     return pyarrow.table(columns, names=rows.columns)
-
-
-def _text_part(rows: Rows, start: int) -> Any:
-    """Some rows as text: as Arrow it takes a fifth of the memory of Python's."""
-    import pyarrow
-
-    cells = [rows.cells(place) for place in range(start, min(start + ROWS_AT_ONCE, len(rows)))]
-    return pyarrow.table([pyarrow.array(column, pyarrow.string()) for column in zip(*cells, strict=True)], rows.columns)
 
 
 def _column(text: Any, is_label: bool) -> Any:

@@ -26,8 +26,7 @@ import numpy as np
 from labelmend.export.handover import Handover, texts
 from labelmend.export.source_table import CONFIDENCE, GIVEN, source_table, table_with_labels, typed_array
 from labelmend.files.parquet import require_pyarrow
-from labelmend.inputs.table_rows import CsvRows
-from labelmend.inputs.tables import numbers_or_none
+from labelmend.inputs.frames import CsvFrame, numbers_or_none
 from labelmend.result import UNREADABLE
 
 COLUMNS = ("id", "label", "label_given", "status", "confidence")
@@ -38,7 +37,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def write_csv(handover: Handover, path: Path) -> None:
     if handover.options.with_data:
         table = source_table(handover)
-        separator = table.rows.separator if isinstance(table.rows, CsvRows) else ","
+        separator = table.rows.separator if isinstance(table.rows, CsvFrame) else ","
         header = [*table.rows.columns, GIVEN, CONFIDENCE]
         write_rows(path, header, table.text_rows(handover), separator)
         return

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from labelmend.config import Settings
 from labelmend.errors import DataError
 from labelmend.evidence.pred_probs import PredProbs
-from labelmend.inputs.consensus import read_annotated, settled, with_consensus
+from labelmend.inputs.annotators import read_annotated, settled, with_consensus
+from labelmend.inputs.containers import values_of
 from labelmend.inputs.features import check_features, read_features
-from labelmend.inputs.labels import check_classes, read_labels, values_of
+from labelmend.inputs.labels import check_classes, read_labels
 from labelmend.inputs.pred_probs import read_pred_probs
 from labelmend.labels import Labels
 

@@ -13,13 +13,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.inputs.labels import tensor_as_array
+from labelmend.inputs.containers import columns_of, library_of, listed, open_matrix
 
 MIN_ROWS = 5
 PROJECTED = 256  # columns that remain of a wide sparse matrix
 COMMON_SCALE = 10.0  # columns whose spreads differ by less than this share one scale (pixels, embeddings)
 LARGEST = 1e37  # of a feature: twice that, and what it is divided by, stay below 3.4e38
-NAMED = 5  # rows or columns named in a message
 
 Matrix = NDArray[np.float32]
 
@@ -56,10 +55,12 @@ def read_features(X: Any) -> Any:
     """
     if scipy.sparse.issparse(X):
         return _read_sparse(X)
-    _refuse_lazy(X)
     _refuse_text_columns(X)
     try:
-        array = _to_array(X)
+        array = open_matrix(X, "features")
+        if array.dtype.kind != "c":
+            with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are refused as such
+                array = array.astype(np.float32, copy=False)
     except (ValueError, TypeError, OverflowError) as error:
         raise DataError(f"features must be numbers, one row per sample. Got this instead: {error}.") from error
     _refuse_complex(array.dtype)
@@ -69,25 +70,6 @@ def read_features(X: Any) -> Any:
             "Reshape your data: a single column is X.reshape(-1, 1), pictures are X.reshape(len(X), -1)."
         )
     return array
-
-
-def _to_array(X: Any) -> NDArray[Any]:
-    """float32, or complex numbers as they are."""
-    module = type(X).__module__.split(".")[0]
-    if module == "torch":
-        X = tensor_as_array(X, "features")
-    elif isinstance(X, np.ma.MaskedArray):  # what is masked is not known: as good as NaN
-        X = np.ma.filled(X.astype(np.complex128 if X.dtype.kind == "c" else np.float32), np.nan)
-    elif module == "pandas" and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
-        if not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):  # nullable columns hold pandas.NA
-            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif module == "polars" and hasattr(X, "schema"):
-        X = X.to_numpy()
-    array = np.asarray(X)
-    if array.dtype.kind == "c":
-        return array
-    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are refused as such
-        return array.astype(np.float32, copy=False)
 
 
 def _read_sparse(X: Any) -> Any:
@@ -123,10 +105,9 @@ def check_features(matrix: Any) -> None:
 def check_finite(matrix: Any) -> None:
     bad = bad_rows(matrix)
     if len(bad):
-        named = ", ".join(map(str, bad[:NAMED])) + (", ..." if len(bad) > NAMED else "")
         raise DataError(
             "features must be finite numbers that fit into 32 bits. "
-            f"Got NaN or infinity in {len(bad)} of {matrix.shape[0]} rows instead (rows {named}). "
+            f"Got NaN or infinity in {len(bad)} of {matrix.shape[0]} rows instead (rows {listed(bad)}). "
             "Fill or drop them; on the command line --drop-bad-rows goes on without them."
         )
     if (largest := float(abs(matrix).max() if matrix.shape[0] else 0.0)) > LARGEST:
@@ -201,32 +182,27 @@ def _leading_directions(matrix: Any, seed: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(directions.T, dtype=np.float32)
 
 
-def _refuse_lazy(X: Any) -> None:
-    if type(X).__module__.split(".")[0] == "polars" and type(X).__name__ == "LazyFrame":
-        raise DataError("features must be there to be read. Got a polars LazyFrame instead; call .collect() on it.")
-
-
 def _refuse_text_columns(X: Any) -> None:
     """Name the columns of a table that are not numbers."""
-    module = type(X).__module__.split(".")[0]
-    if module == "pandas" and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
-        # Object columns may hold numbers; only what cannot become a number is refused.
-        odd = [place for place, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "O") not in "iufbc"]
-        text = [str(X.columns[place]) for place in odd if not _is_numeric(X.iloc[:, place])]
-    elif module == "polars" and hasattr(X, "schema"):
-        text = [name for name, dtype in X.schema.items() if not (dtype.is_numeric() or str(dtype) == "Boolean")]
-    else:
+    library = library_of(X)
+    if library == "polars" and type(X).__name__ == "LazyFrame":
+        raise DataError("features must be there to be read. Got a polars LazyFrame instead; call .collect() on it.")
+    if library not in ("pandas", "polars") or getattr(X, "ndim", 2) != 2 or not hasattr(X, "columns"):
         return
-    if text:
-        named = ", ".join(text[:NAMED]) + (", ..." if len(text) > NAMED else "")
+    if text := [str(name) for name, column in columns_of(X) if not _is_numeric(column)]:
         raise DataError(
-            f"features must be numbers. Got {len(text)} column(s) of another kind instead: {named}. "
+            f"features must be numbers. Got {len(text)} column(s) of another kind instead: {listed(text)}. "
             "Drop them or encode them as numbers first."
         )
 
 
 def _is_numeric(column: Any) -> bool:
-    if getattr(column.dtype, "kind", "O") in "mM":
+    """Columns of Python objects may hold numbers; only what cannot become a number is refused."""
+    if library_of(column) == "polars":
+        return column.dtype.is_numeric() or str(column.dtype) == "Boolean"
+    if (kind := getattr(column.dtype, "kind", "O")) in "iufbc":
+        return True
+    if kind in "mM":
         return False  # times would become huge numbers
     try:
         np.asarray(column, dtype=np.float32)

@@ -3,6 +3,7 @@
     array            n x C, columns in the order of the sorted classes
     DataFrame        columns name the classes, in any order; a class no label names may have a column
     dict or list     several models' of these
+    files            .npy, .npz, .csv and .parquet with the same; a column of ids puts rows into the order of the data
 
 Every row must have been predicted by a model that was not fitted on its label (out of sample). That cannot be seen
 from the numbers; `looks_in_sample` tells where they agree with the labels more than such numbers can.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,14 @@ from numpy.typing import NDArray
 
 from labelmend.errors import DataError
 from labelmend.evidence.pred_probs import Codes, PredProbs
-from labelmend.inputs.labels import factorize, objects
+from labelmend.files.reading import open_npz, read_npy
+from labelmend.inputs.containers import listed, objects, open_matrix
+from labelmend.inputs.frames import read_frame
+from labelmend.inputs.labels import factorize
+from labelmend.inputs.tables import ENDINGS, INDEX_COLUMNS
 from labelmend.labels import Labels
 
 TOLERANCE = 1e-2  # of the sum of a row: rounded numbers are renormalised, others are no probabilities
-NAMED = 5  # rows or classes named in a message
 
 
 def read_pred_probs(given: Any, labels: Labels) -> tuple[PredProbs, Labels]:
@@ -43,21 +48,6 @@ def read_pred_probs(given: Any, labels: Labels) -> tuple[PredProbs, Labels]:
         models[one.name][:, places] = one.values / one.values.sum(axis=1, keepdims=True)
         named[places] = True
     return PredProbs(models, named), wider
-
-
-@dataclass(frozen=True)
-class NamedColumns:
-    """A table of numbers, for whom pandas is too much."""
-
-    columns: list[str]
-    values: NDArray[np.float64]
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
-        return np.asarray(self.values, dtype=dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape
 
 
 @dataclass(frozen=True)
@@ -90,14 +80,7 @@ def _depth(value: Any) -> int:
 def _open(name: str, values: Any) -> _Opened:
     columns = list(values.columns) if hasattr(values, "columns") else None
     try:
-        module = type(values).__module__.split(".")[0]
-        if module == "torch":
-            values = values.detach().cpu().numpy()
-        elif module == "pandas":
-            values = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        elif module == "polars":
-            values = values.to_numpy()
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(open_matrix(values, name), dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise DataError(f"{name} must hold probabilities, a number for every row and class. Got: {error}.") from error
     if array.ndim != 2:
@@ -129,18 +112,18 @@ def _check_numbers(one: _Opened) -> None:
     values = one.values
     if len(rows := np.flatnonzero(~np.isfinite(values).all(axis=1))):
         raise DataError(
-            f"{one.name} must be finite numbers. Got NaN or infinity in {len(rows):,} rows ({_listed(rows)}). "
+            f"{one.name} must be finite numbers. Got NaN or infinity in {len(rows):,} rows ({listed(rows)}). "
             "Rows that were in no fold need a prediction too; cross_val_predict gives one for every row."
         )
     if len(rows := np.flatnonzero((values < 0).any(axis=1))):
         raise DataError(
-            f"{one.name} must not be negative. Got negative numbers in {len(rows):,} rows ({_listed(rows)}). "
+            f"{one.name} must not be negative. Got negative numbers in {len(rows):,} rows ({listed(rows)}). "
             "Logits become probabilities by a softmax: scipy.special.softmax(logits, axis=1)."
         )
     sums = values.sum(axis=1)
     if len(rows := np.flatnonzero(np.abs(sums - 1) > TOLERANCE)):
         raise DataError(
-            f"every row of {one.name} must sum to 1. {len(rows):,} rows do not ({_listed(rows)}); the first sums to "
+            f"every row of {one.name} must sum to 1. {len(rows):,} rows do not ({listed(rows)}); the first sums to "
             f"{sums[rows[0]]:.4g}. Leave out columns that are no class; scores of single classes become probabilities "
             "by P / P.sum(axis=1, keepdims=True)."
         )
@@ -153,8 +136,8 @@ def _classes_of(one: _Opened, labels: Labels) -> list[Any]:
     found = {spelling(column) for column in one.columns}
     if absent := [name for name in spelled if name not in found]:
         raise DataError(
-            f"{one.name} must have a column for every class. There is none for {_listed(absent)}; its columns are "
-            f"{_listed(one.columns)}. Name them after the labels."
+            f"{one.name} must have a column for every class. There is none for {listed(absent)}; its columns are "
+            f"{listed(one.columns)}. Name them after the labels."
         )
     return [spelled[text] if (text := spelling(c)) in spelled else _as_class(one, c, labels) for c in one.columns]
 
@@ -179,7 +162,7 @@ def _as_class(one: _Opened, column: Any, labels: Labels) -> Any:
         pass
     raise DataError(
         f"every column of {one.name} must be a class. {column!r} is none: the labels are numbers "
-        f"({_listed(labels.classes)}). Leave the column out."
+        f"({listed(labels.classes)}). Leave the column out."
     )
 
 
@@ -203,10 +186,76 @@ def with_classes(labels: Labels, columns: list[list[Any]]) -> Labels:
 def _places(one: _Opened, labels: Labels, wider: Labels) -> Codes:
     """Of every column among the classes."""
     place = {spelling(value): code for code, value in enumerate(wider.classes.tolist())}
-    if one.columns is not None:
-        return np.array([place[spelling(column)] for column in one.columns], dtype=np.int64)
-    return np.array([place[spelling(value)] for value in labels.classes.tolist()], dtype=np.int64)
+    named = labels.classes.tolist() if one.columns is None else one.columns
+    return np.array([place[spelling(name)] for name in named], dtype=np.int64)
 
 
-def _listed(values: Any) -> str:
-    return ", ".join(map(str, values[:NAMED])) + (", ..." if len(values) > NAMED else "")
+def read_prob_files(
+    paths: Sequence[Path],
+    id_column: str | None = None,
+    ids: NDArray[Any] | None = None,
+    not_classes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """name -> array or table; an .npz holds one model's or several. `not_classes`: columns to leave out."""
+    found: dict[str, Any] = {}
+    for path in paths:
+        for name, values in _read_file(path, id_column, ids, not_classes).items():
+            if name in found:
+                raise DataError(f"--pred-probs must name different models. {name!r} came twice; rename a file.")
+            found[name] = values
+    return found
+
+
+def _read_file(
+    path: Path, id_column: str | None, ids: NDArray[Any] | None, not_classes: Sequence[str]
+) -> dict[str, Any]:
+    import pandas
+
+    kind = path.suffix.lower()
+    if kind not in ENDINGS:
+        raise DataError(f"a file of probabilities must end in {', '.join(ENDINGS)}. Got {path.name!r} instead.")
+    if not path.is_file():
+        raise DataError(f"no such file of probabilities: {path}")
+    if kind in (".npy", ".npz"):
+        return _arrays(path)
+    frame = read_frame(path)
+    taken = {*INDEX_COLUMNS, *not_classes, id_column}
+    places = [place for place, name in enumerate(frame.columns) if name not in taken]
+    names = [frame.columns[place] for place in places]
+    values = np.empty((len(frame), len(names)))
+    for column, place in enumerate(places):
+        values[:, column] = _numbers(frame.column(place), names[column], path)
+    if id_column in frame.columns and ids is not None:
+        values = values[_order(frame.column(frame.columns.index(id_column)), ids, path)]
+    return {path.stem: pandas.DataFrame(values, columns=names)}
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    if path.suffix.lower() == ".npy":
+        return {path.stem: read_npy(path)}
+    with open_npz(path) as archive:
+        found = {name: archive[name] for name in archive.files}
+    tables = {name: array for name, array in found.items() if array.ndim == 2}
+    if not tables:
+        raise DataError(f"{path} must hold a two-dimensional array of probabilities. It holds {', '.join(found)}.")
+    return {path.stem: next(iter(tables.values()))} if len(tables) == 1 else tables
+
+
+def _numbers(cells: Sequence[Any], name: str, path: Path) -> NDArray[np.float64]:
+    try:
+        return np.array([np.nan if cell in (None, "") else cell for cell in cells], dtype=np.float64)
+    except (ValueError, TypeError):
+        raise DataError(
+            f"every column of {path} must be a class and hold probabilities. {name!r} holds something else; name the "
+            "column of ids with --id, or leave it out."
+        ) from None
+
+
+def _order(found: Sequence[Any], ids: NDArray[Any], path: Path) -> NDArray[np.int64]:
+    """Rows of the file in the order of the data."""
+    place = {str(name): row for row, name in enumerate(found)}
+    if absent := [name for name in ids.tolist() if str(name) not in place]:
+        raise DataError(f"{path} must have a row for every id. {len(absent):,} have none, such as {absent[0]!r}.")
+    if len(place) < len(found):
+        raise DataError(f"ids in {path} must be unique. Got {len(found) - len(place):,} repeated ones.")
+    return np.array([place[str(name)] for name in ids.tolist()], dtype=np.int64)

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.errors import ConfigError, DataError, RunFolderError
-from labelmend.inputs.backbones.backbone import Backbone
-from labelmend.inputs.backbones.load import load_backbone
+from labelmend.inputs.backbones import Backbone, load_backbone
 from labelmend.inputs.pictures.cache import decoded, in_three_colours
-from labelmend.inputs.pictures.folders import pictures_below
-from labelmend.inputs.pictures.records import Sources, spelled
-from labelmend.inputs.pictures.tables import check_pixels
+from labelmend.inputs.pictures.find import check_pixels
+from labelmend.inputs.pictures.folders import pictures_below, spelled
+from labelmend.inputs.pictures.pixels import Sources
 from labelmend.models.pooled import Pooled
 from labelmend.models.vectors import (
     Head,

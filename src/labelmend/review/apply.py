@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from labelmend.errors import DataError, RunFolderError
 from labelmend.files.writing import clear_leftovers, flush, flush_names
-from labelmend.inputs.labels import exact_numbers, objects
+from labelmend.inputs.containers import exact_numbers, objects
 from labelmend.report.wording import printable
 from labelmend.result import Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, FILE, SKIPPED, Standing, Subject, read_log

@@ -24,19 +24,16 @@ from labelmend.ensemble.nets.preact_resnet import PreActResNet
 from labelmend.ensemble.nets.resnet import ResNet50
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError, DataError
-from labelmend.inputs.annotations import is_table
+from labelmend.inputs.annotators import is_table, read_annotated, settled
 from labelmend.inputs.arrays import checked_labels, notice, read_ids, read_trusted
-from labelmend.inputs.backbones.backbone import Backbone
-from labelmend.inputs.backbones.load import LITE0, load_backbone
-from labelmend.inputs.backbones.weights import load_weights, read_weights
-from labelmend.inputs.consensus import read_annotated, settled
+from labelmend.inputs.backbones import LITE0, Backbone, load_backbone
+from labelmend.inputs.containers import objects
 from labelmend.inputs.features import MIN_ROWS, check_features, conflicting_duplicates
-from labelmend.inputs.labels import check_classes, objects, read_labels
+from labelmend.inputs.labels import check_classes, read_labels
 from labelmend.inputs.pictures.cache import DecodedPictures, decode, native_size
 from labelmend.inputs.pictures.features import backbone_features
-from labelmend.inputs.pictures.find import find_pictures
-from labelmend.inputs.pictures.records import Pictures, checked, unique_or_rows
-from labelmend.inputs.pictures.tables import check_pixels
+from labelmend.inputs.pictures.find import Pictures, check_pixels, checked, find_pictures, unique_or_rows
+from labelmend.inputs.weights import load_weights, read_weights
 from labelmend.labels import AnnotatorColumns, Labels
 from labelmend.models.pictures import EmbeddedImageModel, NamedBackbone, TrainedImageModel
 from labelmend.models.vectors import NetFactory, VectorModel

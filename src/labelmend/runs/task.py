@@ -21,8 +21,8 @@ from labelmend.ensemble.torch_state import choose_device, few_threads, seeded
 from labelmend.errors import ConfigError
 from labelmend.evidence.inputs import Inputs
 from labelmend.evidence.pred_probs import PredProbs
+from labelmend.inputs.annotators import opinions_of
 from labelmend.inputs.arrays import fingerprint
-from labelmend.inputs.consensus import opinions_of
 from labelmend.inputs.features import conflicting_duplicates, fit_scaler
 from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory, VectorModel, fit_vector_model, net_model

@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError, LabelmendError
-from labelmend.inputs.pictures.find import find_pictures
+from labelmend.inputs.pictures.find import Pictures, find_pictures, row_numbers
+from labelmend.inputs.pictures.pixels import Source as PictureSource
 from labelmend.inputs.pictures.pixels import Unreadable, read_picture, require_pillow
-from labelmend.inputs.pictures.records import Pictures, row_numbers
-from labelmend.inputs.pictures.records import Source as PictureSource
-from labelmend.inputs.table_rows import Rows, open_rows
+from labelmend.inputs.tables import Rows, open_rows
 from labelmend.result import Correction, Source
 from labelmend.storage.run_files import as_text
 from labelmend.storage.source import digest

@@ -34,7 +34,7 @@ from labelmend.ensemble.torch_state import own_torch
 from labelmend.errors import DataError, MissingExtraError, RunFolderError
 from labelmend.files.reading import checked_fields, read_json, regular_file
 from labelmend.files.writing import flush, whole_folder
-from labelmend.inputs.labels import objects
+from labelmend.inputs.containers import objects
 from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory
 from labelmend.result import STATUS_TYPE, Correction

@@ -12,7 +12,7 @@ from typing import Any
 
 from labelmend.config import EXPERT_NAMES, as_word
 from labelmend.files.reading import checked_fields, regular_file
-from labelmend.inputs.pictures.tables import saved_state
+from labelmend.inputs.frames import saved_state
 from labelmend.labels import AnnotatorColumns
 from labelmend.result import Source
 

@@ -181,7 +181,7 @@ def test_without_an_id_the_path_is_the_id_and_rows_are_counted_where_it_repeats(
         ("pth,label\n1.jpg,a\n", {}, r"there must be a column named 'path'\. Did you mean 'pth'\?"),
         ("path,kind\n1.jpg,a\n", {"labels": "knid"}, r"named 'knid'\. Did you mean 'kind'\?"),
         ("path,label,label\n1.jpg,a,b\n", {}, r"there must be one column named 'label'\. There are 2"),
-        ("path,label\n", {}, "must hold rows below its header"),
+        ("path,label\n", {}, "must hold rows"),
         ("", {}, "there must be a column named 'label'"),
         ("path,label\n1.jpg\n", {}, r"line 2 must have 2 cells"),
         ("path,label\n1.jpg,a\n2.jpg,a\n", {}, r"at least two classes\. Got only the class 'a'"),

@@ -6,18 +6,16 @@ noticed.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import secrets
 import shutil
-import struct
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -28,7 +26,10 @@ from numpy.typing import NDArray
 from labelmend.errors import CacheError, ConfigError, DataError
 from labelmend.files.reading import read_json
 from labelmend.files.writing import clear_leftovers
+from labelmend.inputs.pictures.find import Pictures
 from labelmend.inputs.pictures.pixels import (
+    Source,
+    Sources,
     Unreadable,
     open_source,
     quiet,
@@ -37,10 +38,8 @@ from labelmend.inputs.pictures.pixels import (
     reasons,
     require_pillow,
 )
-from labelmend.inputs.pictures.records import Pictures, Source, Sources
 
 DECODER = 1  # a change in how pixels are made is a new number, and old caches are not used
-HEADER_BYTES = 128
 AHEAD = 4  # pictures per core that are decoded before the first of them is written
 T = TypeVar("T")
 
@@ -92,20 +91,12 @@ def native_size(pictures: Pictures) -> tuple[int, int] | None:
 
 def header_sizes(pictures: Pictures) -> Generator[tuple[int, int] | str, None, None]:
     """(height, width) of each picture by its header, or why that cannot be read."""
-    require_pillow()
-    with quiet(), closing(_in_order(lambda place: _try(read_size, pictures.sources, place), len(pictures))) as sizes:
-        yield from sizes
+    return _each(read_size, pictures.sources)
 
 
 def decoded(sources: Sources, size: tuple[int, int]) -> Generator[NDArray[np.uint8] | str, None, None]:
     """The pixels of each picture at `size`, or why it cannot be read; a few at a time, and nothing is kept."""
-    require_pillow()
-
-    def one(place: int) -> NDArray[np.uint8] | str:
-        return _try(lambda source: read_pixels(source, size), sources, place)
-
-    with quiet(), closing(_in_order(one, len(sources))) as pictures:
-        yield from pictures
+    return _each(lambda source: read_pixels(source, size), sources)
 
 
 def in_three_colours(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -142,12 +133,12 @@ def _key(pictures: Pictures, size: tuple[int, int], cache: Path, progress: Calla
     """Contents in their order, size, and what decodes: another Pillow may read more formats, or other pixels."""
     import PIL
 
-    with _clear_errors(cache):
+    with disk_errors(cache):
         Path(cache).mkdir(parents=True, exist_ok=True)
         contents = Contents(Path(cache))
         digest = hashlib.sha256(f"{DECODER} {PIL.__version__} {size[0]}x{size[1]}".encode())
         tell = _Counter("checking pictures", len(pictures), progress)
-        with closing(_in_order(lambda place: _try(contents.hash, pictures.sources, place), len(pictures))) as hashes:
+        with closing(_each(contents.hash, pictures.sources)) as hashes:
             for content in hashes:
                 digest.update(b"\n" + content.encode("utf-8", "backslashreplace"))
                 tell.one_more()
@@ -170,23 +161,13 @@ def _load(target: Path, n: int, size: tuple[int, int]) -> DecodedPictures | None
 
 
 def _write(pictures: Pictures, size: tuple[int, int], target: Path, progress: Callable[[str], None]) -> None:
-    token = secrets.token_hex(4)
-    about, partial = (target.with_name(f".{target.stem}.{token}.{kind}.partial") for kind in ("json", "npy"))
     clear_leftovers(target.parent, ".*.partial")
-    with _clear_errors(target.parent):
-        try:
-            _refuse_full(target.parent, len(pictures) * size[0] * size[1] * 3)
-            with partial.open("wb") as file:
-                unreadable = _write_pixels(pictures, size, file, progress)
-                _flush(file)
-            with about.open("w", encoding="utf-8") as text:
-                json.dump({"pictures": len(pictures), "unreadable": unreadable}, text)
-                _flush(text)
-            about.replace(target.with_suffix(".json"))
-            partial.replace(target)
-        finally:
-            about.unlink(missing_ok=True)
-            partial.unlink(missing_ok=True)
+    with disk_errors(target.parent):
+        _refuse_full(target.parent, len(pictures) * size[0] * size[1] * 3)
+        with whole_file(target) as file:
+            unreadable = _write_pixels(pictures, size, file, progress)
+            with whole_file(target.with_suffix(".json")) as about:
+                about.write(json.dumps({"pictures": len(pictures), "unreadable": unreadable}).encode())
 
 
 def _write_pixels(
@@ -194,7 +175,7 @@ def _write_pixels(
 ) -> dict[int, str]:
     """An .npy written from front to back; a full disk is then an error, where a mapped file would end the process."""
     unreadable: dict[int, str] = {}
-    file.write(bytes(HEADER_BYTES))
+    write_header(file, np.dtype(np.uint8), (len(pictures), *size, 3))
     tell = _Counter("decoding pictures", len(pictures), progress)
     with closing(decoded(pictures.sources, size)) as all_pixels:
         for place, pixels in enumerate(all_pixels):
@@ -205,35 +186,42 @@ def _write_pixels(
             tell.one_more()
     if len(unreadable) == len(pictures):
         raise DataError(f"at least one picture must be readable. None is; {pictures.ids[0]}: {unreadable[0]}.")
-    file.seek(0)
-    file.write(_npy_header((len(pictures) - len(unreadable), *size, 3)))
+    file.seek(0)  # how many pictures are readable is known only now; numpy leaves room for that number to change
+    write_header(file, np.dtype(np.uint8), (len(pictures) - len(unreadable), *size, 3))
     return unreadable
 
 
-def _npy_header(shape: tuple[int, ...]) -> bytes:
-    """Of one length whatever the shape: how many pictures are readable is known at the end."""
-    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(HEADER_BYTES - 11) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("ascii")
+def write_header(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Of an .npy. Not by `np.save`, whose error on a full disk does not say so."""
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
 
 
-def _try(read: Callable[..., T], sources: Sources, place: int) -> T | str:
-    try:
-        with reasons(None):
-            source = sources[place]
-        return read(source)
-    except Unreadable as error:
-        return str(error)
+def _each(read: Callable[[Any], T], sources: Sources) -> Generator[T | str, None, None]:
+    """What `read` makes of each source, in order, or why it cannot be read."""
 
+    def one(place: int) -> T | str:
+        try:
+            with reasons(None):
+                source = sources[place]
+            return read(source)
+        except Unreadable as error:
+            return str(error)
 
-def _in_order(work: Callable[[int], T], n: int) -> Generator[T, None, None]:
-    """work(0), work(1), ...: done by threads, a bounded number ahead. Pillow and hashing let other threads run."""
+    require_pillow()
+    # Pillow and hashing let other threads run.
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with quiet(), closing(in_order(one, len(sources), workers, AHEAD * workers)) as found:
+        yield from found
+
+
+def in_order(work: Callable[[int], T], n: int, workers: int, ahead: int) -> Generator[T, None, None]:
+    """work(0), work(1), ...: done by threads, at most `ahead` of them before they are taken."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="labelmend-pictures")
     waiting: deque[Future[T]] = deque()
     try:
         for place in range(n):
             waiting.append(pool.submit(work, place))
-            if len(waiting) >= AHEAD * workers:
+            if len(waiting) >= ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -256,7 +244,21 @@ class _Counter:
             self.progress(f"{self.what} ({self.done:,} of {self.n:,})")
 
 
-def _flush(file: IO[bytes] | IO[str]) -> None:
+@contextmanager
+def whole_file(target: Path, folder: Path | None = None) -> Iterator[IO[bytes]]:
+    """A file that takes its name when everything in it is on the disk; until then it lies in `folder`."""
+    partial = (folder or target.parent) / f".{target.name}.{secrets.token_hex(4)}.partial"
+    try:
+        with partial.open("xb") as file:
+            yield file
+            _flush(file)
+        partial.replace(target)
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _flush(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
 
@@ -271,16 +273,17 @@ def _refuse_full(folder: Path, n_bytes: int) -> None:
 
 
 @contextmanager
-def _clear_errors(folder: Path) -> Iterator[None]:
+def disk_errors(folder: Path) -> Iterator[None]:
     """An error of the disk, as an error that says what to do."""
     try:
         yield
     except CacheError:
         raise
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        why = "The disk is full; make room, or choose another folder." if full else f"Got: {error.strerror or error}."
-        raise CacheError(f"the cache {folder} must be a folder one can write to. {why}") from error
+        raise CacheError(
+            f"the cache {folder} must be writable and have room. Got: {error.strerror or error}. Make room or choose "
+            "another folder, and run again; what is finished is kept."
+        ) from error
 
 
 INDEX = "contents.json"
@@ -322,12 +325,8 @@ class Contents:
         """Whole or not at all; of two writers the last one stays, and the other's files are hashed again."""
         if not self.changed:
             return
-        partial = self.path.with_name(f".{INDEX}.{secrets.token_hex(4)}.partial")
-        try:
-            partial.write_text(json.dumps(self.known), encoding="ascii")
-            partial.replace(self.path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole_file(self.path) as file:
+            file.write(json.dumps(self.known).encode("ascii"))
 
 
 def _digest(source: Path | bytes | None) -> str:

@@ -6,24 +6,20 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import os
 import re
-import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from labelmend.errors import CacheError, ConfigError, DataError
-from labelmend.inputs.backbones.backbone import Backbone
+from labelmend.errors import ConfigError
+from labelmend.inputs.backbones import Backbone
+from labelmend.inputs.pictures.cache import disk_errors, in_order, whole_file, write_header
 
 CACHE_VERSION = 1
 BATCH_CPU, BATCH_GPU = 32, 128
@@ -43,11 +39,6 @@ def backbone_features(
     fingerprint: stands for the content of the pictures; features are found again under it.
     The result stays on disk until it is read; changes to it stay in memory.
     """
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] != 3 or 0 in pixels.shape:
-        raise DataError(
-            "pictures must be an array of uint8 with the shape (n, height, width, 3), n at least 1. "
-            f"Got {pixels.dtype} of shape {pixels.shape} instead."
-        )
     store = FeatureCache(Path(cache), cache_key(pixels.shape, backbone, fingerprint), len(pixels))
     ready = store.load()
     if ready is not None:
@@ -93,15 +84,7 @@ def _read_ahead(pixels: NDArray[np.uint8], spans: list[Span], pin: bool) -> Iter
         batch = torch.from_numpy(np.array(pixels[start:stop]))  # a copy: this is where a mapped file is read
         return batch.pin_memory() if pin else batch
 
-    with ThreadPoolExecutor(1, "labelmend-read") as reader:
-        waiting: Future[Tensor] | None = None
-        for span in spans:
-            upcoming = reader.submit(read, *span)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = upcoming
-        if waiting is not None:
-            yield waiting.result()
+    return in_order(lambda place: read(*spans[place]), len(spans), workers=1, ahead=2)
 
 
 def _let_go(pixels: NDArray[np.uint8]) -> None:
@@ -173,35 +156,18 @@ class FeatureCache:
         return self.blocks / f"{span[0]:09d}-{span[1]:09d}.npy"
 
     def _put(self, target: Path, n_rows: int, parts: Iterable[NDArray[np.float32]]) -> None:
-        """Write `parts` one below the other; the file takes its name when everything is in it."""
-        partial = self.blocks / f".{target.name}.{secrets.token_hex(4)}.partial"
-        try:
-            self.blocks.mkdir(parents=True, exist_ok=True)
-            with partial.open("xb") as file:
-                _write(file, n_rows, parts)
-            partial.replace(target)
-        except OSError as error:
-            if isinstance(error, FileNotFoundError) and self.path.is_file():
-                return  # another run over the same pictures was faster, and cleared the blocks away
-            raise CacheError(
-                f"the folder for cached features must be writable and have room. Writing to {self.folder} gave: "
-                f"{error.strerror or error}. Features computed so far are kept; make room or name another folder, and "
-                "run again."
-            ) from error
-        finally:
-            with suppress(OSError):
-                partial.unlink()
-
-
-def _write(file: BinaryIO, n_rows: int, parts: Iterable[NDArray[np.float32]]) -> None:
-    """An .npy of unknown width. Not through `np.save`, whose error on a full disk does not say so."""
-    for position, rows in enumerate(parts):
-        if position == 0:
-            header = {"descr": rows.dtype.str, "fortran_order": False, "shape": (n_rows, rows.shape[1])}
-            np.lib.format.write_array_header_1_0(file, header)
-        file.write(np.ascontiguousarray(rows).data)
-    file.flush()
-    os.fsync(file.fileno())
+        """Write `parts` one below the other."""
+        with disk_errors(self.folder):
+            try:
+                self.blocks.mkdir(parents=True, exist_ok=True)
+                with whole_file(target, self.blocks) as file:
+                    for position, rows in enumerate(parts):
+                        if position == 0:
+                            write_header(file, rows.dtype, (n_rows, rows.shape[1]))
+                        file.write(np.ascontiguousarray(rows).data)
+            except FileNotFoundError:
+                if not self.path.is_file():  # else another run over the same pictures was faster, and cleared up
+                    raise
 
 
 def _read(path: Path, n_rows: int) -> NDArray[np.float32] | None:

@@ -11,17 +11,14 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from labelmend.errors import DataError
-from labelmend.inputs.pictures.records import Pictures, spelled
+from labelmend.inputs.containers import listed
 
 ENDINGS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".dib", ".webp", ".tif", ".tiff"),
     *(".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".j2k", ".jpx", ".avif", ".heic", ".heif", ".jxl", ".ico", ".tga"),
 )
 SPLITS = frozenset(("train", "test", "val", "valid", "validation", "dev"))
-NAMED = 5  # so many names in a message
 
 
 def train_split(folder: Path) -> Path:
@@ -36,20 +33,15 @@ def class_folders(folder: Path) -> list[str]:
         return sorted(entry.name for entry in entries if not entry.name.startswith(".") and _is_folder(entry))
 
 
-def find_in_folders(folder: Path, root: Path) -> Pictures:
-    """All pictures below `root`, by their path within `folder`; one that lies in no class folder has no label."""
+def find_in_folders(folder: Path, root: Path) -> tuple[list[Path], list[str | None], list[str]]:
+    """All pictures below `root`, sorted; their labels, None for one that lies in no class folder; and notes."""
     walk = _Walk()
     walk.through(root)
-    paths = sorted((path.relative_to(root).parts, path) for path in walk.pictures)
-    labels = [spelled(parts[0]) if len(parts) > 1 else None for parts, _ in paths]
-    _refuse(root, [parts for parts, _ in paths], walk.notes())
-    return Pictures(
-        np.array([spelled(path.relative_to(folder).as_posix()) for _, path in paths], dtype=np.str_),
-        labels,
-        None,
-        [path for _, path in paths],
-        [*_split_notes(folder, root), *_label_notes(root, labels), *walk.notes()],
-    )
+    found = sorted((path.relative_to(root).parts, path) for path in walk.pictures)
+    labels = [spelled(parts[0]) if len(parts) > 1 else None for parts, _ in found]
+    _refuse(root, [parts for parts, _ in found], walk.notes())
+    notes = [*_split_notes(folder, root), *_label_notes(root, labels), *walk.notes()]
+    return [path for _, path in found], labels, notes
 
 
 def pictures_below(folder: Path) -> list[Path]:
@@ -57,6 +49,14 @@ def pictures_below(folder: Path) -> list[Path]:
     walk = _Walk()
     walk.through(folder)
     return sorted(walk.pictures, key=lambda path: path.parts)
+
+
+def spelled(name: str) -> str:
+    r"""A name that can be written anywhere: bytes that are not UTF-8 become \udcNN, and a backslash is doubled.
+
+    Doubling keeps two different names different, also where one holds such an escape in plain letters.
+    """
+    return name.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass
@@ -101,19 +101,14 @@ class _Walk:
             self.others[path.suffix.lower()] += 1
 
     def notes(self) -> list[str]:
-        notes = []
-        if self.others:
-            kinds = ", ".join(
-                f"{count} {spelled(end) or 'without ending'}" for end, count in self.others.most_common(NAMED)
-            )
-            notes.append(f"left out {self.others.total()} file(s) that are no pictures by their names: {kinds}")
-        if self.hidden:
-            notes.append(f"left out {self.hidden} hidden file(s) or folder(s), whose names begin with a dot")
-        if self.again:
-            notes.append(f"left out {len(self.again)} link(s) to folders read already: {_some(self.again)}")
-        if self.closed:
-            notes.append(f"could not open {len(self.closed)} folder(s): {_some(self.closed)}")
-        return notes
+        kinds = ", ".join(f"{count} {spelled(end) or 'without ending'}" for end, count in self.others.most_common(5))
+        found = (
+            (self.others, f"left out {self.others.total()} file(s) that are no pictures by their names: {kinds}"),
+            (self.hidden, f"left out {self.hidden} hidden file(s) or folder(s), whose names begin with a dot"),
+            (self.again, f"left out {len(self.again)} link(s) to folders read already: {_some(self.again)}"),
+            (self.closed, f"could not open {len(self.closed)} folder(s): {_some(self.closed)}"),
+        )
+        return [note for some, note in found if some]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -156,4 +151,4 @@ def _label_notes(root: Path, labels: list[str | None]) -> list[str]:
 
 
 def _some(names: list[str] | list[Path]) -> str:
-    return ", ".join(spelled(str(name)) for name in names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+    return listed([spelled(str(name)) for name in names])

@@ -18,17 +18,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import MissingExtraError
-from labelmend.inputs.pictures.records import Source
 
 if TYPE_CHECKING:
     from PIL import Image
 
+Source = Path | bytes | NDArray[np.uint8] | None  # a file, an encoded picture, pixels, or nothing where a cell is empty
 
 MAX_PIXELS = 178_956_970  # where Pillow calls a picture an attack: a small file that unpacks to half a gigabyte
 LARGE_PIXELS = 25_000_000  # above it one picture at a time is decoded, so that memory does not grow with the cores
@@ -38,6 +38,14 @@ ALPHA_MODES = ("RGBA", "LA", "PA", "RGBa", "La")
 ORIENTATION = 0x0112  # the EXIF tag
 TIFF_WIDTH, TIFF_HEIGHT = 0x0100, 0x0101  # tags of the header, as the picture is stored
 _one_large = threading.Lock()
+
+
+class Sources(Protocol):
+    """A list of sources, or anything that fetches one when asked, from any thread."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> Any: ...
 
 
 class Unreadable(Exception):
@@ -148,20 +156,19 @@ def reasons(source: Source) -> Iterator[None]:
 def _reason(error: Exception, source: Source) -> str:
     from PIL import Image, UnidentifiedImageError
 
-    if isinstance(error, FileNotFoundError):
-        is_link = isinstance(source, Path) and source.is_symlink()
-        return "it is a link that points nowhere" if is_link else "there is no such file"
-    if isinstance(error, PermissionError):
-        return "permission denied"
-    if isinstance(error, MemoryError):
-        return "it does not fit into memory"
-    if isinstance(error, UnidentifiedImageError):
-        return "it is not a picture, or of a format that cannot be read here"
-    if isinstance(error, Image.DecompressionBombError):
-        return TOO_LARGE
+    if isinstance(error, FileNotFoundError) and isinstance(source, Path) and source.is_symlink():
+        return "it is a link that points nowhere"
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return "it is a link that points to itself"
-    return f"it is damaged or cut off ({error or type(error).__name__})"
+    known: dict[type[Exception], str] = {
+        FileNotFoundError: "there is no such file",
+        PermissionError: "permission denied",
+        MemoryError: "it does not fit into memory",
+        UnidentifiedImageError: "it is not a picture, or of a format that cannot be read here",
+        Image.DecompressionBombError: TOO_LARGE,
+    }
+    damaged = f"it is damaged or cut off ({error or type(error).__name__})"
+    return next((reason for kind, reason in known.items() if isinstance(error, kind)), damaged)
 
 
 @contextmanager

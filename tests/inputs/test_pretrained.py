@@ -13,9 +13,8 @@ from sklearn.datasets import load_sample_images
 from torch import nn
 
 from labelmend.errors import ConfigError, MissingExtraError
-from labelmend.inputs.backbones import load as pretrained
-from labelmend.inputs.backbones.backbone import IMAGENET_MEAN, Backbone, hash_weights
-from labelmend.inputs.backbones.load import load_backbone
+from labelmend.inputs import backbones as pretrained
+from labelmend.inputs.backbones import IMAGENET_MEAN, Backbone, hash_weights, load_backbone
 
 needs_weights = pytest.mark.skipif(
     importlib.util.find_spec(pretrained.LITE0_MODULE) is None, reason="the extra images is not installed"
@@ -60,7 +59,7 @@ class TestEfficientNetLite0:
         features = backbone.features(pattern())
         with torch.inference_mode():
             logits = backbone.net(backbone.preprocess(pattern()))[1]
-        assert backbone.dimension == features.shape[1] == 1280
+        assert features.shape[1] == 1280
         assert features.sum().item() == pytest.approx(1287.0554, rel=1e-4)
         assert features.norm().item() == pytest.approx(73.4730, rel=1e-4)
         expected = torch.tensor([-1.3843, 5.4098, -6.9367, -1.8407, -3.7377])
@@ -139,7 +138,7 @@ class TestModule:
         features = backbone.features(pattern(4))
         torch.testing.assert_close(backbone.features(pattern(4)), features, rtol=0, atol=0)
         assert not features.requires_grad
-        assert backbone.dimension == 3
+        assert features.shape[1] == 3
 
     def test_identity_follows_weights_and_layers(self):
         assert load_backbone(Means()).identity == load_backbone(Means()).identity
@@ -190,7 +189,7 @@ def test_a_backbone_of_ones_own_is_taken_as_it_is():
 
 def test_importing_brings_in_no_optional_library():
     optional = "{'transformers', 'PIL', 'huggingface_hub'}"
-    code = f"import sys, labelmend.inputs.backbones.load; print({optional} & set(sys.modules))"
+    code = f"import sys, labelmend.inputs.backbones; print({optional} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -219,7 +218,7 @@ class TestTransformers:
 
     def test_a_folder_gives_the_pooled_output_of_its_model(self, transformers, vit):
         backbone = load_backbone(vit)
-        assert (backbone.size, backbone.dimension) == (16, 8)
+        assert (backbone.size, backbone.features(pattern(16)).shape[1]) == (16, 8)
         model = transformers.AutoModel.from_pretrained(vit).eval()
         normalised = (pattern(16).permute(0, 3, 1, 2) / 255 - 0.4) / 0.3
         with torch.inference_mode():
@@ -274,7 +273,7 @@ class TestTransformers:
         crop = {"do_center_crop": True, "crop_size": {"height": 32, "width": 32}, "size": {"shortest_edge": 40}}
         write_processor(tmp_path, "CLIPImageProcessor", **crop)
         backbone = load_backbone(tmp_path)
-        assert (backbone.size, backbone.dimension) == (32, 6)
+        assert (backbone.size, backbone.features(pattern(32)).shape[1]) == (32, 6)
 
     def test_the_picture_side_of_a_model_of_pictures_and_text(self, transformers, tmp_path):
         vision = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
@@ -284,7 +283,7 @@ class TestTransformers:
         )
         transformers.CLIPModel(config).save_pretrained(tmp_path)
         write_processor(tmp_path, "CLIPImageProcessor", size={"shortest_edge": 16}, do_center_crop=False)
-        assert load_backbone(tmp_path).dimension == 5
+        assert load_backbone(tmp_path).features(pattern(16)).shape[1] == 5
 
     def test_half_precision_weights_compute_in_float32(self, transformers, tmp_path):
         transformers.ViTModel(small_vit(transformers)).bfloat16().save_pretrained(tmp_path)

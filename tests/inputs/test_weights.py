@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from labelmend.ensemble.nets.resnet import ResNet50
 from labelmend.errors import ConfigError
-from labelmend.inputs.backbones.weights import load_weights, read_weights
+from labelmend.inputs.weights import load_weights, read_weights
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.inputs.backbones.efficientnet_lite import (
+from labelmend.inputs.efficientnet_lite import (
     N_FEATURES,
     STAGES,
     Block,
