@@ -10,7 +10,7 @@ from coloured import TinyBackbone, coloured, write_folders
 from labelmend.cli import main as cli
 from labelmend.cli.selftest import selftest_lines
 from labelmend.diagnosis.planting import Planted
-from labelmend.diagnosis.reliability import Share
+from labelmend.diagnosis.reliability import Interval
 from labelmend.errors import ConfigError
 from labelmend.inputs.backbones.load import load_backbone
 from labelmend.selftest import rivals
@@ -191,7 +191,4 @@ def test_pictures_are_embedded(tmp_path, monkeypatch, capsys):
 def test_a_share_in_words():
     from labelmend.report.wording import percent
 
-    share = Share(0.935, 0.9, 0.9612, 200)
-    assert percent(vars(share)) == "93.5 % (90.0 to 96.1)"
-    assert percent(vars(Share(0.5, None, None, 2))) == "50.0 %"
-    assert percent(vars(Share(None, None, None, 0))) == "none to count"
+    assert percent(vars(Interval(0.935, 0.9, 0.9612, 200))) == "93.5 % (90.0 to 96.1)"

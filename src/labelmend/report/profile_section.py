@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labelmend.diagnosis.profile import ClassRate, Estimate, NoiseProfile, PairCount, rate_text, sentences
+from labelmend.diagnosis.profile import ClassRate, NoiseProfile, PairCount, rate_text, sentences
+from labelmend.diagnosis.reliability import Interval
 from labelmend.report.blocks import details, section, table
 from labelmend.report.contents import Contents
 from labelmend.report.drawings import bar
@@ -105,7 +106,7 @@ def _pair_table(rows: Sequence[PairCount]) -> Html:
     return table("Most frequent errors", head, body)
 
 
-def _line(names: Sequence[str], labels: int, wrong: Estimate) -> Html:
+def _line(names: Sequence[str], labels: int, wrong: Interval) -> Html:
     ends = (_number(f"{value:.1%}") for value in (wrong.value, wrong.low, wrong.high))
     return element("tr", element("th", *names, scope="row"), _number(f"{labels:,}"), *ends)
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labelmend.diagnosis.reliability import Audit, Bin, Share
+from labelmend.diagnosis.reliability import Audit, Bin, Interval
 from labelmend.report.blocks import details, section, table
 from labelmend.report.drawings import line_plot
 from labelmend.report.html import Html, element, together
@@ -119,5 +119,5 @@ def _heads(first: str, *others: str) -> list[Html]:
     return [element("th", first, scope="col"), *(element("th", name, scope="col", class_="number") for name in others)]
 
 
-def _share(share: Share) -> str:
+def _share(share: Interval) -> str:
     return percent(dataclasses.asdict(share))

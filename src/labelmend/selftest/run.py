@@ -30,7 +30,7 @@ from labelmend import api
 from labelmend.config import make_config
 from labelmend.decision.posterior import KEPT
 from labelmend.diagnosis.planting import KINDS, Planted, plant, plantable
-from labelmend.diagnosis.reliability import Share, over_repetitions, wilson
+from labelmend.diagnosis.reliability import Interval, over_repetitions, wilson
 from labelmend.ensemble.run import Progress
 from labelmend.errors import ConfigError, LabelmendWarning, MissingExtraError
 from labelmend.models.vectors import NetFactory
@@ -53,9 +53,9 @@ class MethodScore:
     kind: str
     method: str
     planted: int  # errors in all repetitions together
-    found: Share
-    mended: Share
-    broken: Share
+    found: Interval
+    mended: Interval
+    broken: Interval
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,7 @@ def _score(kind: str, method: str, counts: Sequence[Counts]) -> MethodScore:
     return MethodScore(kind, method, sum(planted), *(_share(part, whole) for part, whole in parts))
 
 
-def _share(parts: Sequence[int], wholes: Sequence[int]) -> Share:
+def _share(parts: Sequence[int], wholes: Sequence[int]) -> Interval:
     if len(parts) == 1:
         return wilson(parts[0], wholes[0])
-    shares = [part / whole if whole else None for part, whole in zip(parts, wholes, strict=True)]
-    return over_repetitions(shares, sum(wholes))
+    return over_repetitions([part / whole for part, whole in zip(parts, wholes, strict=True)], sum(wholes))
