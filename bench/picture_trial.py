@@ -26,7 +26,7 @@ from labelmend.errors import LabelmendWarning
 from labelmend.images import correct_images
 from labelmend.inputs.pictures.cache import in_three_colours
 from labelmend.samples import ImageSamples, Samples, colour_statistics
-from labelmend.selftest.scores import Figures, score, score_review
+from labelmend.self_test.comparison import Figures, score, score_review
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds

@@ -32,7 +32,7 @@ from labelmend.config import follow, make_config
 from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalized_graph
 from labelmend.ensemble.propagate import propagate, starting_rows
 from labelmend.samples import VectorSamples
-from labelmend.selftest.rivals import METHODS, prepare
+from labelmend.self_test.comparison import METHODS, prepare
 
 RANDOM_SPLITS = {"packages_per_branch": 1_000_000}  # more than any class has samples: every sample is its own package
 OURS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -31,7 +31,7 @@ from labelmend.ensemble.run import run
 from labelmend.ensemble.sgd import sgd
 from labelmend.ensemble.state import RoundState
 from labelmend.samples import Samples
-from labelmend.selftest.scores import Figures, score, score_review
+from labelmend.self_test.comparison import Figures, score, score_review
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from labelmend.inputs.annotations import labels_by_annotator
     from labelmend.result import Correction
     from labelmend.review.apply import read_decisions
-    from labelmend.selftest.run import selftest
+    from labelmend.self_test.run import selftest
     from labelmend.storage.run_folder import load
 
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ _HOMES = {
     "labels_by_annotator": "labelmend.inputs.annotations",
     "load": "labelmend.storage.run_folder",
     "read_decisions": "labelmend.review.apply",
-    "selftest": "labelmend.selftest.run",
+    "selftest": "labelmend.self_test.run",
     "LabelCorrector": "labelmend.estimator",
     "Correction": "labelmend.result",
     "RunConfig": "labelmend.config",

@@ -18,7 +18,7 @@ from labelmend.errors import ConfigError
 from labelmend.images import embedded_task
 from labelmend.report.wording import percent, printable, seconds_in_words
 from labelmend.result import Correction
-from labelmend.selftest.run import STANDARD_KINDS, Order, SelfTest, check_order, run_selftest, selftest
+from labelmend.self_test.run import STANDARD_KINDS, Order, SelfTest, check_order, run_selftest, selftest
 from labelmend.storage.target import refuse, whole
 
 Parameters = dict[str, Any]

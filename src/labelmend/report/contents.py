@@ -39,7 +39,7 @@ from labelmend.result import UNREADABLE, Correction
 from labelmend.storage.originals import Originals
 
 if TYPE_CHECKING:
-    from labelmend.selftest.run import SelfTest
+    from labelmend.self_test.run import SelfTest
 
 
 STATUSES = ("kept", "filled", "unreadable", "reviewed", "review", "corrected")  # the last are drawn on top

@@ -10,7 +10,7 @@ from labelmend.report.wording import NOTHING_TO_GAIN
 from labelmend.result import Correction, ExpectedErrors
 
 if TYPE_CHECKING:
-    from labelmend.selftest.run import SelfTest
+    from labelmend.self_test.run import SelfTest
 
 
 @dataclass(frozen=True)

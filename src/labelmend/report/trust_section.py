@@ -15,7 +15,7 @@ from labelmend.report.wording import percent
 from labelmend.result import ExpectedErrors
 
 if TYPE_CHECKING:
-    from labelmend.selftest.run import SelfTest
+    from labelmend.self_test.run import SelfTest
 
 
 def trust_section(trust: TrustContents) -> Html:

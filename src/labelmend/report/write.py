@@ -18,7 +18,7 @@ from labelmend.storage.source import places
 from labelmend.storage.target import whole
 
 if TYPE_CHECKING:
-    from labelmend.selftest.run import SelfTest
+    from labelmend.self_test.run import SelfTest
 
 
 REPORT = "report.html"

@@ -13,8 +13,8 @@ from labelmend.diagnosis.planting import Planted
 from labelmend.diagnosis.reliability import Interval
 from labelmend.errors import ConfigError
 from labelmend.inputs.backbones.load import load_backbone
-from labelmend.selftest import rivals
-from labelmend.selftest.run import _Trial, selftest
+from labelmend.self_test import comparison
+from labelmend.self_test.run import _Trial, selftest
 
 FAST = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
@@ -89,9 +89,9 @@ def test_trusted_and_missing_labels_are_left_alone_and_neighbours_do_without_the
 
     def watch(features, given, neighbours, seed):
         seen.append((len(features), given))
-        return rivals.Outcome(given)
+        return comparison.Corrected(given)
 
-    monkeypatch.setitem(rivals.METHODS, "k-NN vote", watch)
+    monkeypatch.setitem(comparison.METHODS, "k-NN vote", watch)
     test = selftest(features, labels, kinds=["random"], repeats=1, trusted=trusted, **QUICK)
     assert seen[0][0] == 80
     assert (seen[0][1] >= 0).all()

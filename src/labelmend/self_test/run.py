@@ -36,7 +36,7 @@ from labelmend.errors import ConfigError, LabelmendWarning, MissingExtraError
 from labelmend.models.vectors import NetFactory
 from labelmend.result import Correction
 from labelmend.samples import VectorSamples
-from labelmend.selftest import rivals
+from labelmend.self_test import comparison
 from labelmend.storage.source import ARRAYS, call_text
 
 STANDARD_KINDS = ("random", "confusing", "patch")
@@ -73,9 +73,8 @@ class SelfTest:
 
     def summary(self) -> dict[str, Any]:
         """Ready for JSON."""
-        named = ("rows", "looks_clean", "share", "repeats")
         return {
-            **{name: getattr(self, name) for name in named},
+            **{name: getattr(self, name) for name in ("rows", "looks_clean", "share", "repeats")},
             "interval": "90 %, Wilson" if self.repeats == 1 else "90 %, Student's t over repetitions",
             "scores": [asdict(score) for score in self.scores],
             "seconds": round(self.seconds, 3),
@@ -134,7 +133,7 @@ class Order:
 
 
 def check_order(kinds: Sequence[str], share: float, repeats: int) -> Order:
-    """What is wrong here is told before any work."""
+    """Refuses wrong values before any work."""
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise ConfigError(f"kinds must be among {', '.join(KINDS)}. Got {', '.join(map(str, unknown))} instead.")
     if not kinds:
@@ -172,7 +171,7 @@ def run_selftest(task: api.Task, assemble: Assemble, order: Order, progress: Pro
 
 @dataclass(frozen=True)
 class _Trial:
-    """The data, and what a plain run knows of them."""
+    """The data, and what a plain run knows about them."""
 
     task: api.Task
     features: NDArray[Any]
@@ -200,7 +199,9 @@ class _Trial:
             done = api.solve(replace(self.task, problem=problem, config=config))
             return done.conclusions.decision.labels.cpu().numpy()
         known = np.flatnonzero(planted.labels >= 0)  # neighbours have no notion of a missing label
-        answer = rivals.METHODS[method](self.features[known], planted.labels[known], config.graph_k or 10, config.seed)
+        answer = comparison.METHODS[method](
+            self.features[known], planted.labels[known], config.graph_k or 10, config.seed
+        )
         labels = planted.labels.copy()
         labels[known] = answer.labels
         return labels
@@ -218,7 +219,7 @@ class _Trial:
 def _methods() -> tuple[list[str], list[str]]:
     """Who can be compared here, and a note about who cannot."""
     try:
-        rivals.prepare("cleanlab")
+        comparison.prepare("cleanlab")
     except MissingExtraError as error:
         return [method for method in METHODS if method != "cleanlab"], [str(error)]
     return list(METHODS), []
