@@ -29,6 +29,11 @@ def tested():
     return selftest(*clouds(), kinds=("random", "mixed"), share=0.1, repeats=2, **QUICK)
 
 
+def test_the_public_name_stays_the_function_once_its_module_is_loaded():
+    assert labelmend.selftest is selftest
+    assert labelmend.selftest is selftest
+
+
 def scores_of(test):
     return {(score.kind, score.method): score for score in test.scores}
 

@@ -199,11 +199,8 @@ class _Trial:
             done = api.solve(replace(self.task, problem=problem, config=config))
             return done.conclusions.decision.labels.cpu().numpy()
         known = np.flatnonzero(planted.labels >= 0)  # neighbours have no notion of a missing label
-        answer = comparison.METHODS[method](
-            self.features[known], planted.labels[known], config.graph_k or 10, config.seed
-        )
-        labels = planted.labels.copy()
-        labels[known] = answer.labels
+        given, labels, neighbours = planted.labels[known], planted.labels.copy(), config.graph_k or 10
+        labels[known] = comparison.METHODS[method](self.features[known], given, neighbours, config.seed).labels
         return labels
 
     def count(self, planted: Planted, labels: NDArray[np.int64]) -> Counts:
@@ -227,8 +224,8 @@ def _methods() -> tuple[list[str], list[str]]:
 
 def _score(kind: str, method: str, counts: Sequence[Counts]) -> MethodScore:
     planted, found, mended, watched, broken = zip(*counts, strict=True)
-    parts = ((found, planted), (mended, planted), (broken, watched))
-    return MethodScore(kind, method, sum(planted), *(_share(part, whole) for part, whole in parts))
+    shares = (_share(*parts) for parts in ((found, planted), (mended, planted), (broken, watched)))
+    return MethodScore(kind, method, sum(planted), *shares)
 
 
 def _share(parts: Sequence[int], wholes: Sequence[int]) -> Interval:
