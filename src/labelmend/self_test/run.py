@@ -199,8 +199,8 @@ class _Trial:
             done = api.solve(replace(self.task, problem=problem, config=config))
             return done.conclusions.decision.labels.cpu().numpy()
         known = np.flatnonzero(planted.labels >= 0)  # neighbours have no notion of a missing label
-        given, labels, neighbours = planted.labels[known], planted.labels.copy(), config.graph_k or 10
-        labels[known] = comparison.METHODS[method](self.features[known], given, neighbours, config.seed).labels
+        labels, neighbours = planted.labels.copy(), config.graph_k or 10
+        labels[known] = comparison.METHODS[method](self.features[known], labels[known], neighbours, config.seed).labels
         return labels
 
     def count(self, planted: Planted, labels: NDArray[np.int64]) -> Counts:
