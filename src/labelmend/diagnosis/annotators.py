@@ -24,7 +24,7 @@ class Confusion:
 
     annotator: str
     true: int  # positions among the classes
-    said: int
+    said: int  # the class given
     share: float  # estimated, of the samples of the true class
     count: float  # estimated, of this annotator's labels
 
@@ -63,8 +63,8 @@ class Annotators:
         """What this one confuses most often; None: nothing that would make a single label."""
         counts = self.confusion[annotator] * self.expected[annotator][:, None]
         np.fill_diagonal(counts, 0)
-        true, said = np.unravel_index(int(counts.argmax()), counts.shape)
-        return self._confusion(annotator, true, said) if counts[true, said] >= 0.5 else None
+        true, given = np.unravel_index(int(counts.argmax()), counts.shape)
+        return self._confusion(annotator, true, given) if counts[true, given] >= 0.5 else None
 
     def summary(self, classes: NDArray[Any]) -> list[dict[str, Any]]:
         """Ready for JSON, worst first."""
@@ -86,10 +86,10 @@ class Annotators:
             and {"true": str(classes[worst.true]), "said": str(classes[worst.said]), "share": rounded(worst.share)},
         }
 
-    def _confusion(self, annotator: Any, true: Any, said: Any) -> Confusion:
-        share = float(self.confusion[annotator, true, said])
+    def _confusion(self, annotator: Any, true: Any, given: Any) -> Confusion:
+        share = float(self.confusion[annotator, true, given])
         count = share * float(self.expected[annotator, true])
-        return Confusion(str(self.names[annotator]), int(true), int(said), share, count)
+        return Confusion(str(self.names[annotator]), int(true), int(given), share, count)
 
 
 def describe(

@@ -126,14 +126,14 @@ def looks_clean(labels: Codes, counts: NDArray[Any]) -> Mask:
     return np.asarray(noise.nearest_rival(labels, counts)[1] > 0)
 
 
-def neighbour_counts(rows: Tensor, given: Tensor, asked: Tensor, n_classes: int, k: int = NEIGHBOURS) -> Tensor:
-    """(len(asked), C) given labels of the k nearest samples, by cosine, of each sample `asked` about.
+def neighbour_counts(rows: Tensor, given: Tensor, places: Tensor, n_classes: int, k: int = NEIGHBOURS) -> Tensor:
+    """(len(places), C) given labels of the k nearest samples, by cosine, of each of the samples at `places`.
 
     `rows` are of length one. A sample is not its own neighbour; one without a label counts for no class.
     """
     labels = torch.where(given < 0, n_classes, given)
-    nearest = labels[neighbors_of(asked, rows, k).indices]
-    counts = torch.zeros(len(asked), n_classes + 1, device=rows.device)
+    nearest = labels[neighbors_of(places, rows, k).indices]
+    counts = torch.zeros(len(places), n_classes + 1, device=rows.device)
     counts.scatter_add_(1, nearest, torch.ones_like(nearest, dtype=counts.dtype))
     return counts[:, :n_classes]
 

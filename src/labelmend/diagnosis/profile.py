@@ -166,7 +166,7 @@ MEANINGS = {
 }
 NO_ERRORS = "No evidence of more than a few wrong labels."
 NONE_SCATTERED = "No sign of scattered errors; errors that sit together could not be seen here."
-UNTOLD = "How many labels are wrong cannot be told from these data."
+UNTOLD = "These data do not show how many labels are wrong."
 TOO_FEW = "Too few labels are held wrong to say what kind of errors they are."
 SMALL = 0.005  # shares that are not worth a word
 

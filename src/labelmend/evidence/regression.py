@@ -25,7 +25,7 @@ PENALTIES = 10.0 ** np.arange(-2, 3.1, 0.5)
 WIDTHS = (0.3, 1.0)  # of the kernel, as multiples of the median squared distance
 LANDMARKS, FEW_LANDMARKS = 800, 200
 CENTRED_SCALE = 5.0  # of centred regression answers, which lie between -1 and 1
-LEAST_LEFT = 0.02  # of a row's own leverage: beyond, a row is hardly told by the others
+LEAST_LEFT = 0.02  # of a row's own leverage: beyond, the other rows hardly determine it
 BLOCK = 4096  # rows whose features are held at once
 JUDGED = 5_000  # rows on which penalties and widths are compared
 
