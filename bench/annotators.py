@@ -24,7 +24,7 @@ from bench.picture_suite import Findings, PictureTrial
 from bench.runner import Say
 from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.errors import LabelmendWarning, MissingExtraError
-from labelmend.self_test.scores import Figures
+from labelmend.self_test.comparison import Figures
 
 ACCURACIES = (0.5, 0.65, 0.8, 0.9, 0.95)
 SYSTEMATIC = 2  # place of the one who always makes the same mistake

@@ -12,7 +12,7 @@ from bench.suite import BENCHMARKS, Options
 from bench.trust_suite import TRUST_BENCHMARKS
 from labelmend.cli.main import FAILED, OK, guarded
 from labelmend.errors import ConfigError
-from labelmend.self_test.rivals import METHODS
+from labelmend.self_test.comparison import METHODS
 
 README_TABLE = "readme-table"
 PAPER, ZOO = "paper", "zoo"

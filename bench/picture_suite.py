@@ -17,7 +17,7 @@ from bench.runner import Say
 from bench.suite import Facts
 from labelmend.cli.demo_data import IntArray
 from labelmend.errors import ConfigError
-from labelmend.self_test.scores import Figures
+from labelmend.self_test.comparison import Figures
 
 OURS = "labelmend"
 COUNTED = (

@@ -27,7 +27,7 @@ from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import LabelmendWarning
 from labelmend.inputs.pictures.cache import in_three_colours
 from labelmend.samples import ImageSamples, Samples, colour_statistics
-from labelmend.self_test.scores import Figures, score, score_review
+from labelmend.self_test.comparison import Figures, score, score_review
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds

@@ -18,7 +18,7 @@ from bench.suite import BENCHMARKS, Benchmark, Facts, Options, Record
 from bench.trial import Case
 from labelmend import __version__
 from labelmend.errors import MissingExtraError
-from labelmend.self_test.rivals import prepare
+from labelmend.self_test.comparison import prepare
 from labelmend.storage.run_folder import version_of
 
 VERSION = 1  # of the JSON

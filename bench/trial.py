@@ -19,8 +19,7 @@ from typing import Any
 from bench.datasets import SOURCES
 from labelmend.cli.demo_data import Dataset
 from labelmend.errors import LabelmendWarning
-from labelmend.self_test.rivals import METHODS, prepare
-from labelmend.self_test.scores import Figures, score, score_review
+from labelmend.self_test.comparison import METHODS, Figures, prepare, score, score_review
 
 
 class TrialFailedError(RuntimeError):

@@ -30,7 +30,7 @@ from labelmend.diagnosis.kinds import KINDS
 from labelmend.diagnosis.reasons import NONE, least_fitting
 from labelmend.errors import LabelmendWarning
 from labelmend.result import Correction
-from labelmend.self_test.scores import Figures
+from labelmend.self_test.comparison import Figures
 
 ROWS, QUICK_ROWS = 10_000, 250  # of the CIFAR-10 features; of anything in a quick run
 TREES, FEATURE_TREES = 200, 50  # of the forest that says which samples are confusing

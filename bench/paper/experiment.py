@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.runner import Say
 from labelmend.errors import ConfigError
-from labelmend.self_test.scores import Figures
+from labelmend.self_test.comparison import Figures
 
 Settings = Mapping[str, Any]  # of a run, as JSON can hold them
 

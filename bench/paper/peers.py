@@ -32,7 +32,7 @@ from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalize
 from labelmend.ensemble.propagate import propagate, starting_rows
 from labelmend.runs.task import Task
 from labelmend.samples import VectorSamples
-from labelmend.self_test.rivals import METHODS, prepare
+from labelmend.self_test.comparison import METHODS, prepare
 
 RANDOM_SPLITS = {"packages_per_branch": 1_000_000}  # more than any class has samples: every sample is its own package
 OURS: dict[str, tuple[str, dict[str, Any]]] = {

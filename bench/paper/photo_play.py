@@ -19,7 +19,7 @@ from labelmend.config import RunConfig
 from labelmend.ensemble.fit import balanced
 from labelmend.ensemble.train import FINE_TUNE_RATE
 from labelmend.runs.task import Task
-from labelmend.self_test.scores import Figures
+from labelmend.self_test.comparison import Figures
 
 FIGURES = ("test_last", "test_final", "test_best")
 

@@ -33,7 +33,7 @@ from labelmend.ensemble.state import RoundState
 from labelmend.ensemble.torch_state import fast_arithmetic, seeded
 from labelmend.runs.task import Task
 from labelmend.samples import Samples
-from labelmend.self_test.scores import Figures, score, score_review
+from labelmend.self_test.comparison import Figures, score, score_review
 
 LAST_ROUNDS = 10  # whose mean is the test accuracy
 TELL_EVERY = 10  # rounds

@@ -25,7 +25,7 @@ from bench.zoo.figures import Figures, of_labels, of_ranking
 from bench.zoo.own_sets import standardised
 from labelmend.cli.demo_data import Dataset, FloatArray, IntArray
 from labelmend.errors import MissingExtraError
-from labelmend.self_test.rivals import prepare
+from labelmend.self_test.comparison import prepare
 
 TITLES = {
     "cleanlab_lr": "cleanlab, logistic regression",

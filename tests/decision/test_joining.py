@@ -12,6 +12,7 @@ N = 100
 GIVEN = np.arange(N) % 4
 DISPUTED = np.arange(8)  # the ensemble would change these; the pool keeps them
 FOR = (GIVEN + 1) % 4
+NOTHING = Proposals(np.full(N, -1), GIVEN, np.zeros(N, np.float32), float("inf"))
 
 
 def nobody():
@@ -110,10 +111,9 @@ def test_a_few_disputed_rows_are_not_worth_a_doubt(n_disputed, adopted):
 
 def test_the_pools_own_changes_stand():
     changed = pool_of(sure_of(FOR, 4), np.where(np.arange(N)[:, None] < 5, sure_of(FOR, 4), sure_of(GIVEN, 4)))
-    found = join(changed, GIVEN, nobody(), None, AUTO)
+    found = join(changed, GIVEN, nobody(), NOTHING, AUTO)
     assert found.labels[:5].tolist() == FOR[:5].tolist()
     assert (found.labels[5:] == GIVEN[5:]).all()
-    assert found.verdict.mixing is None
     assert found.verdict.classes == OVERLAPPING
     assert (found.verdict.disputed, found.verdict.adopted) == (0, 0)
 
@@ -138,8 +138,7 @@ def test_rows_without_a_label_get_the_pools():
 
 
 def test_the_ensemble_has_no_say_where_it_names_nothing():
-    silent = Proposals(np.full(N, -1), GIVEN, np.zeros(N, np.float32), 0.0)
-    found = join(pool(), GIVEN, nobody(), silent, AUTO)
+    found = join(pool(), GIVEN, nobody(), NOTHING, AUTO)
     assert (found.labels == GIVEN).all()
     assert found.verdict.disputed == 0
 
@@ -159,7 +158,7 @@ def test_a_class_that_the_pool_cannot_recognise_keeps_its_rows():
 def test_rows_that_got_their_label_back_are_for_review():
     given = np.repeat([0, 1], [40, 60])
     made = pool_of(sure_of(np.ones(N, int), 2, 0.97))
-    found = join(made, given, nobody(), None, AUTO)
+    found = join(made, given, nobody(), NOTHING, AUTO)
     assert (found.labels == given).all()
     assert found.left_alone.tolist() == [True] * 40 + [False] * 60
     assert found.verdict.waiting == 40

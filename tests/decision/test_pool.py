@@ -138,7 +138,7 @@ def test_a_trusted_row_keeps_its_class_and_stays_out_of_the_transition():
     trusted = np.arange(400) < 200
     given[:200] = true[:200]
     data, _ = data_of(scores, given, trusted)
-    assert data.in_question.tolist() == (~trusted).tolist()
+    assert data.trusted.tolist() == trusted.tolist()
     assert data.counts(np.full((400, scores[next(iter(scores))].shape[1]), 1.0))[0].sum() == 200
     found = fit(scores, given, trusted)
     assert_allclose(found.posterior[:200].max(axis=1), 1)

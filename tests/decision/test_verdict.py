@@ -49,7 +49,7 @@ def test_overlapping():
     assert "1,234 labels changed" in said(classes=OVERLAPPING)
     assert "review" not in said(classes=OVERLAPPING, waiting=0)
     text = said(classes=OVERLAPPING, assume=OVERLAPPING)
-    assert "as you said" in text
+    assert "assumed" in text
     assert "mixing" not in text
 
 

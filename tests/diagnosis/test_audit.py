@@ -79,7 +79,7 @@ def made_up(probabilities, given, planted, rows, noise_rate, agreement=1.0):
     samples = VectorSamples(torch.zeros(n, 1))
     original = Problem(samples, torch.tensor(given), torch.zeros(n, dtype=torch.bool), 2)
     with_errors = dataclasses.replace(original, given_labels=torch.tensor(planted))
-    plan = Plan(with_errors, original, torch.tensor(rows), torch.tensor([], dtype=torch.long), 0.5, agreement)
+    plan = Plan(with_errors, original, torch.tensor(rows), 0.5, agreement)
     return plan, decided(probabilities, noise_rate)
 
 
@@ -123,6 +123,15 @@ def test_with_enough_errors_confidence_is_calibrated_and_no_label_changes(monkey
     assert audit.temperature is not None
     assert_close(final.probabilities.argmax(dim=1), found.probabilities.argmax(dim=1))
     assert float(final.probabilities.amax(dim=1).double().mean()) == pytest.approx(audit.right, abs=1e-3)
+
+
+def test_what_is_certain_stays_certain(monkeypatch):
+    monkeypatch.setattr(audits, "ENOUGH", 4)
+    plan, found = made_up(SAYS, GIVEN, PLANTED, [0, 1, 2, 3], noise_rate=0.2)
+    plan.original.trusted[9] = True
+    final = finish_audit(plan, found, found)[0]
+    assert_close(final.probabilities[9], found.probabilities[9])
+    assert (final.probabilities[8] != found.probabilities[8]).all()
 
 
 def test_the_noise_in_question_is_that_of_labels_that_are_not_trusted():

@@ -26,10 +26,3 @@ def test_an_interval_stays_between_none_and_all():
     found = over_repetitions([0.0, 0.0, 0.3], 30)
     assert found.low == 0.0
     assert 0.1 < found.high <= 1.0
-
-
-def test_one_repetition_has_no_interval_and_none_no_value():
-    one = over_repetitions([0.25, None], 8)
-    assert (one.value, one.low, one.high) == (0.25, None, None)
-    assert over_repetitions([None], 0).value is None
-    assert wilson(0, 0).value is None

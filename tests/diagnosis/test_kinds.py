@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
+from made_outputs import by_hand, clusters, outputs_of
 from numpy.testing import assert_allclose
-from told import by_hand, clusters, told_of
 
 from labelmend.diagnosis import kinds
 from labelmend.diagnosis.kinds import KINDS, mixture_weights, noise_kinds, suspects, would_find
@@ -28,7 +28,7 @@ def plant(kind, true, at, count, rng):
 def test_the_largest_share_is_the_kind_that_was_planted(kind, seed):
     true, at, near, shares = clusters(seed=seed)
     given = plant(kind, true, at, 180, np.random.default_rng(seed))
-    found = noise_kinds(told_of(true, near, shares, given), np.random.default_rng(0))
+    found = noise_kinds(outputs_of(true, near, shares, given), np.random.default_rng(0))
     by_name = dict(zip(KINDS, found.shares, strict=True))
     assert max(by_name, key=by_name.get) == kind, by_name
     assert by_name[kind] > 0.6
@@ -40,21 +40,21 @@ def test_the_largest_share_is_the_kind_that_was_planted(kind, seed):
 def test_few_suspects_have_no_kind():
     true, at, near, shares = clusters()
     given = plant("random", true, at, kinds.FEWEST - 1, np.random.default_rng(0))
-    assert noise_kinds(told_of(true, near, shares, given), np.random.default_rng(0)) is None
+    assert noise_kinds(outputs_of(true, near, shares, given), np.random.default_rng(0)) is None
     given = plant("random", true, at, kinds.FEWEST, np.random.default_rng(0))
-    assert noise_kinds(told_of(true, near, shares, given), np.random.default_rng(0)) is not None
+    assert noise_kinds(outputs_of(true, near, shares, given), np.random.default_rng(0)) is not None
 
 
 def test_the_same_generator_gives_the_same_shares():
     true, at, near, shares = clusters()
-    told = told_of(true, near, shares, plant("patch", true, at, 120, np.random.default_rng(1)))
-    one, two = (noise_kinds(told, np.random.default_rng(5)) for _ in range(2))
+    outputs = outputs_of(true, near, shares, plant("patch", true, at, 120, np.random.default_rng(1)))
+    one, two = (noise_kinds(outputs, np.random.default_rng(5)) for _ in range(2))
     assert one == two
 
 
 def test_suspects_have_a_label_that_is_held_wrong_and_not_certain():
-    told = by_hand([0, 1, -1, 1, 1], [0, 0, 0, 1, 0], np.full((5, 2), 0.5), fixed=np.array([0, 0, 0, 0, 1], bool))
-    assert suspects(told).tolist() == [1]
+    outputs = by_hand([0, 1, -1, 1, 1], [0, 0, 0, 1, 0], np.full((5, 2), 0.5), fixed=np.array([0, 0, 0, 0, 1], bool))
+    assert suspects(outputs).tolist() == [1]
 
 
 def test_weights_of_a_known_mixture_are_found():
@@ -66,16 +66,16 @@ def test_weights_of_a_known_mixture_are_found():
 def test_an_error_is_found_where_the_features_outweigh_the_label():
     # The features say .6 : .4; a label is right nine times in ten, so it wins: .6 x .1 against .4 x .9.
     predicted = np.array([[0.6, 0.4], [0.95, 0.05]])
-    told = by_hand([0, 0], [0, 0], predicted, transition=[[0.9, 0.1], [0.1, 0.9]], predicted=predicted)
-    assert would_find(told, np.array([0, 1]), np.array([1, 1])).tolist() == [False, True]
+    outputs = by_hand([0, 0], [0, 0], predicted, transition=[[0.9, 0.1], [0.1, 0.9]], predicted=predicted)
+    assert would_find(outputs, np.array([0, 1]), np.array([1, 1])).tolist() == [False, True]
 
 
 def test_cells_by_hand():
     # Sample 0 (given 1, decided 0): of its two neighbours one is such a suspect too; the graphs put its label second.
     graphs = [[0.6, 0.3, 0.1], [0.5, 0.1, 0.4], [0.9, 0.05, 0.05], [0.8, 0.1, 0.1]]
     near = np.array([[1, 2], [2, 3], [0, 3], [2, 1]])
-    told = by_hand([1, 1, 0, 0], [0, 0, 0, 0], graphs, neighbors=near)
-    ground = kinds._ground(told)
-    assert ground.unsure.tolist() == [True, True, False, False]
+    outputs = by_hand([1, 1, 0, 0], [0, 0, 0, 0], graphs, neighbors=near)
+    unsure = kinds.unsure_rows(outputs)
+    assert unsure.tolist() == [True, True, False, False]
     # concentration 1/2: level 2; rank 0; unsure: (2 * 3 + 0) * 2 + 1. Sample 1: none; label third: (0 + 1) * 2 + 1.
-    assert kinds._cells(ground, np.array([0, 1]), told.given).tolist() == [13, 3]
+    assert kinds._cells(outputs, unsure, np.array([0, 1]), outputs.given).tolist() == [13, 3]

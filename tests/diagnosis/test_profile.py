@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 import scipy.stats
+from made_outputs import by_hand, clusters, outputs_of
 from numpy.testing import assert_allclose
 from test_kinds import plant
-from told import by_hand, clusters, told_of
 
 from labelmend.diagnosis import profile
 from labelmend.diagnosis.profile import (
@@ -18,13 +18,14 @@ from labelmend.diagnosis.profile import (
     rate_text,
     sentences,
 )
+from labelmend.diagnosis.reliability import jeffreys
 
 
 def made(kind="random", count=180, seed=0):
     true, at, near, shares = clusters(seed=seed)
     given = plant(kind, true, at, count, np.random.default_rng(seed)) if count else true.copy()
-    told = told_of(true, near, shares, given)
-    return noise_profile(told, list(range(4)), np.random.default_rng(0), rate=0.0), true, given
+    outputs = outputs_of(true, near, shares, given)
+    return noise_profile(outputs, np.random.default_rng(0)), true, given
 
 
 def test_rate_classes_and_pairs_hold_what_was_planted():
@@ -55,13 +56,13 @@ def test_transition_intervals_hold_the_planted_ones_and_are_in_order():
 
 
 def test_expected_counts_are_sums_of_the_posterior():
-    told = by_hand([0, 0, 1], [0, 0, 1], np.full((3, 2), 0.5), posterior=[[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
-    told = type(told)(**{**vars(told), "posterior": np.array(told.posterior)})
-    assert_allclose(profile._expected_counts(told, np.arange(3)), [[1.3, 0.7], [0.2, 0.8]])
+    outputs = by_hand([0, 0, 1], [0, 0, 1], np.full((3, 2), 0.5), posterior=[[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
+    outputs = type(outputs)(**{**vars(outputs), "posterior": np.array(outputs.posterior)})
+    assert_allclose(profile._expected_counts(outputs, np.arange(3)), [[1.3, 0.7], [0.2, 0.8]])
 
 
 def test_ends_are_quantiles_of_jeffreys_posterior_and_less_than_one_may_be_none():
-    low, high = profile._beta(np.array([3.0, 0.4]), np.array([20.0, 20.0]))
+    low, high = jeffreys(np.array([3.0, 0.4]), np.array([20.0, 20.0]))
     exact = scipy.stats.beta(3.5, 17.5)
     assert_allclose([low[0], high[0]], [exact.ppf(0.05), exact.ppf(0.95)], rtol=1e-9)
     assert low[1] == 0
@@ -83,7 +84,7 @@ def test_few_errors_have_no_kind_but_a_rate():
     assert found.kinds is None
     assert not found.clean
     assert sentences(found) == [TOO_FEW]
-    assert kinds_text(found) == "not told: too few errors"
+    assert kinds_text(found) == "unknown: too few errors"
 
 
 @pytest.mark.parametrize(
@@ -110,13 +111,13 @@ def test_a_profile_comes_back_from_json():
 def test_trusted_and_missing_labels_are_not_counted():
     true, at, near, shares = clusters()
     given = plant("random", true, at, 100, np.random.default_rng(0))
-    told = told_of(true, near, shares, given)
+    outputs = outputs_of(true, near, shares, given)
     given = given.copy()
     given[:10] = -1
     fixed = np.zeros(len(given), dtype=bool)
     fixed[10:30] = True
-    told = type(told)(**{**vars(told), "given": given, "fixed": fixed})
-    found = noise_profile(told, list(range(4)), np.random.default_rng(0), rate=0.0)
+    outputs = type(outputs)(**{**vars(outputs), "given": given, "fixed": fixed})
+    found = noise_profile(outputs, np.random.default_rng(0))
     assert found.labelled == len(given) - 30
     assert found.suspects == (given[30:] != true[30:]).sum()
     assert sum(entry.labels for entry in found.classes) == found.labelled

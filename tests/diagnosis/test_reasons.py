@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from made_outputs import by_hand
 from numpy.testing import assert_allclose
-from told import by_hand, centred
 
 from labelmend.decision.posterior import CORRECTED, FILLED, KEPT, REVIEW, Decision
 from labelmend.diagnosis.reasons import (
@@ -39,34 +39,34 @@ def test_misfit_by_hand():
     # the graphs see a third class around the last two; the last decision is unsure.
     graphs = [[0.9, 0.1, 0.0], [0.9, 0.1, 0.0], [0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]
     confidence = np.array([1.0, 1.0, 1.0, 0.5])
-    told = by_hand(
+    outputs = by_hand(
         np.zeros(4, int), np.zeros(4, int), graphs, length=np.array([4.0, 3.0, 2.0, 1.0]), confidence=confidence
     )
     short = -np.log([7 / 8, 5 / 8, 3 / 8, 1 / 8])  # the share that is shorter, and half of the sample itself
     scattered = -np.log([3 / 4, 3 / 4, 1 / 4, 1 / 4])
     unsure = -np.log([5 / 8, 5 / 8, 5 / 8, 1 / 8])
     signs = [(SHORT, short), (SCATTERED, scattered), (UNSURE, unsure)]
-    assert_allclose(misfit(told), sum(weight * (sign - 1) for weight, sign in signs))
+    assert_allclose(misfit(outputs), sum(weight * (sign - 1) for weight, sign in signs))
 
 
 def test_short_features_a_third_class_and_an_unsure_decision_do_not_fit():
-    told = two_classes(60)
-    length, graphs, confidence = told.length.copy(), told.graphs.copy(), told.confidence.copy()
+    outputs = two_classes(60)
+    length, graphs, confidence = outputs.length.copy(), outputs.graphs.copy(), outputs.confidence.copy()
     length[10], graphs[12], confidence[14] = 0.1, [0.4, 0.3, 0.3], 0.6
     for sample in (16, 17):
         length[sample], graphs[sample], confidence[sample] = 0.5, [0.36, 0.32, 0.32], 0.5
-    scores = misfit(type(told)(**{**vars(told), "length": length, "graphs": graphs, "confidence": confidence}))
+    scores = misfit(type(outputs)(**{**vars(outputs), "length": length, "graphs": graphs, "confidence": confidence}))
     assert set(np.argsort(-scores)[:2]) == {16, 17}, "every sign speaks against them"
     assert {10, 12, 14} <= set(np.argsort(-scores)[:9])
 
 
 def test_a_border_of_two_classes_is_no_misfit():
-    told = two_classes(60)
-    graphs = told.graphs.copy()
+    outputs = two_classes(60)
+    graphs = outputs.graphs.copy()
     graphs[20] = [0.5, 0.45, 0.05]
-    border = misfit(type(told)(**{**vars(told), "graphs": graphs}))
+    border = misfit(type(outputs)(**{**vars(outputs), "graphs": graphs}))
     graphs[20] = [0.5, 0.3, 0.2]
-    scattered = misfit(type(told)(**{**vars(told), "graphs": graphs}))
+    scattered = misfit(type(outputs)(**{**vars(outputs), "graphs": graphs}))
     assert border[20] < np.quantile(border, 0.8) < scattered[20]
 
 
@@ -74,8 +74,8 @@ def test_with_two_classes_rounding_is_no_sign():
     rng = np.random.default_rng(0)
     first = rng.random(50).astype(np.float32)
     graphs = np.stack([first, 1 - first], axis=1)
-    told = by_hand(np.zeros(50, int), np.zeros(50, int), graphs.astype(np.float32))
-    assert np.ptp(misfit(told)) == 0
+    outputs = by_hand(np.zeros(50, int), np.zeros(50, int), graphs.astype(np.float32))
+    assert np.ptp(misfit(outputs)) == 0
 
 
 @pytest.mark.parametrize(("noise_rate", "share"), [(0.0, 0.02), (0.25, 0.02), (0.3, 0.01), (0.35, 0.0), (0.8, 0.0)])
@@ -84,10 +84,10 @@ def test_fewer_are_held_back_where_labels_are_not_to_be_believed(noise_rate, sha
 
 
 def test_what_is_usual_is_that_of_the_own_class():
-    told = two_classes(80)
-    length = np.where(told.decided == 1, 0.1, 1.0) * told.length  # everything in class 1 is short
-    scores = misfit(type(told)(**{**vars(told), "length": length}))
-    assert_allclose(scores[told.decided == 0].mean(), scores[told.decided == 1].mean(), atol=0.3)
+    outputs = two_classes(80)
+    length = np.where(outputs.decided == 1, 0.1, 1.0) * outputs.length  # everything in class 1 is short
+    scores = misfit(type(outputs)(**{**vars(outputs), "length": length}))
+    assert_allclose(scores[outputs.decided == 0].mean(), scores[outputs.decided == 1].mean(), atol=0.3)
 
 
 def test_the_share_is_the_most_that_is_taken_and_fixed_samples_are_not():
@@ -102,24 +102,24 @@ def test_the_share_is_the_most_that_is_taken_and_fixed_samples_are_not():
 
 def test_outliers_lie_far_outside():
     graphs = np.full((5, 2), 0.5)
-    told = by_hand([0, 0, 0, -1, -1], [1, 0, 0, 0, 0], graphs)
+    outputs = by_hand([0, 0, 0, -1, -1], [1, 0, 0, 0, 0], graphs)
     scores = np.array([1.0, 1.0, FAR + 1, 1.0, FAR + 1])
-    assert outliers(told, scores, 1.0).tolist() == [False, False, True, False, True]
-    assert not outliers(told, scores, 0.0).any()
+    assert outliers(outputs, scores, 1.0).tolist() == [False, False, True, False, True]
+    assert not outliers(outputs, scores, 0.0).any()
 
 
 def test_every_reason_by_hand():
     graphs = [[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.5, 0.45, 0.05], [0.05, 0.5, 0.45], [0.34, 0.33, 0.33]]
-    told = by_hand([0, 0, 1, 0, 0], [0, 1, 0, 1, 2], graphs)
+    outputs = by_hand([0, 0, 1, 0, 0], [0, 1, 0, 1, 2], graphs)
     foreign = np.array([False, False, False, False, True])
     # The fourth is divided between two classes of which neither is its label: that is another class.
-    assert names(reason_codes(told, foreign)) == ["", ANOTHER, TWO, ANOTHER, NONE]
+    assert names(reason_codes(outputs, foreign)) == ["", ANOTHER, TWO, ANOTHER, NONE]
 
 
 def test_certain_labels_and_missing_ones_need_no_other_class():
     graphs = [[0.1, 0.9], [0.1, 0.9], [0.5, 0.5]]
-    told = by_hand([0, -1, 0], [0, 1, 0], graphs, fixed=np.array([True, False, True]))
-    assert names(reason_codes(told, np.zeros(3, dtype=bool))) == ["", "", ""]
+    outputs = by_hand([0, -1, 0], [0, 1, 0], graphs, fixed=np.array([True, False, True]))
+    assert names(reason_codes(outputs, np.zeros(3, dtype=bool))) == ["", "", ""]
 
 
 def test_outliers_keep_their_label_for_review():
@@ -140,8 +140,8 @@ def test_outliers_keep_their_label_for_review():
 
 
 def test_two_classes_need_both_shares():
-    told = by_hand([0, 0], [0, 0], [[0.74, 0.26], [0.8, 0.2]], logits=centred([[1.0, 1.0], [1.0, 1.0]]))
+    outputs = by_hand([0, 0], [0, 0], [[0.74, 0.26], [0.8, 0.2]], net=np.full((2, 2), 0.5))
     # sqrt(.74 x .5) : sqrt(.26 x .5) is .628 : .372 and sqrt(.8) : sqrt(.2) is .667 : .333: both divided.
-    assert names(reason_codes(told, np.zeros(2, dtype=bool))) == [TWO, TWO]
-    told = by_hand([0, 0], [0, 0], [[0.74, 0.26], [0.97, 0.03]], logits=centred([[1.0, 1.0], [1.0, 1.0]]))
-    assert names(reason_codes(told, np.zeros(2, dtype=bool))) == [TWO, ""]
+    assert names(reason_codes(outputs, np.zeros(2, dtype=bool))) == [TWO, TWO]
+    outputs = by_hand([0, 0], [0, 0], [[0.74, 0.26], [0.97, 0.03]], net=np.full((2, 2), 0.5))
+    assert names(reason_codes(outputs, np.zeros(2, dtype=bool))) == [TWO, ""]

@@ -519,7 +519,7 @@ def test_nets_that_know_less_than_near_rows_are_left_out(monkeypatch, right):
     play(state, problem, config)
     answer = torch.nn.functional.one_hot(truth if right else (truth + 1) % 3, 3).float()
     calls = []
-    monkeypatch.setattr(ensemble, "examine", lambda *_: calls.append(1) or answer)
+    monkeypatch.setattr(ensemble, "cross_fit", lambda *_: calls.append(1) or answer)
     graphs = graph_evidence(state, problem)
     found = ensemble.cross_fitted(graphs, graphs, state, problem, lambda: MLP(6, 16, 3), config)
     assert len(calls) == (config.examinations if right else 1)

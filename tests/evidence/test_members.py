@@ -9,8 +9,8 @@ from sklearn.neighbors import NearestNeighbors
 
 import reference
 from labelmend.evidence import members, regression
-from labelmend.evidence.copies import deal_into_folds, groups_of_copies
 from labelmend.evidence.members import Ground, Sizes, class_shares
+from labelmend.evidence.preparation import deal_into_folds, groups_of_copies
 from labelmend.evidence.regression import Features, Linear, Regression, Solved
 
 N, CLASSES, COLUMNS = 90, 3, 5

@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
 from labelmend.evidence import preparation
-from labelmend.evidence.copies import groups_of_copies
 from labelmend.evidence.inputs import Inputs
-from labelmend.evidence.preparation import fit_preparation, odd_columns
+from labelmend.evidence.preparation import fit_preparation, groups_of_copies
 
 
 def skewed(n=200, columns=4, seed=0):
@@ -64,7 +63,6 @@ def test_many_columns_are_projected_on_orthogonal_components(monkeypatch):
     raw = skewed(columns=10)
     assert fit_preparation(raw[:, :6]).components is None
     found = fit_preparation(raw)
-    assert found.n_outputs == 6
     assert_allclose(found.components.T @ found.components, np.eye(6), atol=1e-9)
     variance = found(raw).var(axis=0)
     assert (np.diff(variance) <= 1e-9).all(), "leading components first"
@@ -81,16 +79,6 @@ def test_a_new_row_goes_the_way_of_the_rows_of_today():
     between = found((np.sort(raw, axis=0)[:1] + np.sort(raw, axis=0)[1:2]) / 2)[0]
     ordered = np.sort(found(raw), axis=0)
     assert ((ordered[0] < between) & (between < ordered[1])).all()
-
-
-def test_columns_that_a_person_should_know_of_are_named():
-    raw = skewed(n=20, columns=3)
-    raw[:, 2] = raw[:, 0]
-    matrix = np.column_stack([raw, np.full(20, 3.0), np.arange(20) * 2.0 + 5])
-    assert odd_columns(matrix) == {"constant": ["3"], "copies": ["2 (of 0)"], "counters": ["4"]}
-    named = odd_columns(matrix, ["size", "age", "size2", "unit", "row"])
-    assert named == {"constant": ["unit"], "copies": ["size2 (of size)"], "counters": ["row"]}
-    assert odd_columns(skewed()) == {}
 
 
 def test_identical_rows_of_continuous_columns_are_copies():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelmend.self_test.scores import score, score_review
+from labelmend.self_test.comparison import score, score_review
 
 
 def test_figures_by_hand():

@@ -12,10 +12,10 @@ from labelmend.cli import main as cli
 from labelmend.cli.selftest import selftest_lines
 from labelmend.config import as_arguments
 from labelmend.diagnosis.planting import Planted
-from labelmend.diagnosis.reliability import Share
+from labelmend.diagnosis.reliability import Interval
 from labelmend.errors import ConfigError
 from labelmend.inputs.backbones import load_backbone
-from labelmend.self_test import rivals
+from labelmend.self_test import comparison
 from labelmend.self_test.run import _Trial, selftest
 
 FAST = options_of(QUICK)
@@ -29,6 +29,11 @@ def clouds(n=150):
 @pytest.fixture(scope="module")
 def tested():
     return selftest(*clouds(), kinds=("random", "mixed"), share=0.1, repeats=2, expert=QUICK)
+
+
+def test_the_public_name_stays_the_function_once_its_module_is_loaded():
+    assert labelmend.selftest is selftest
+    assert labelmend.selftest is selftest
 
 
 def scores_of(test):
@@ -91,9 +96,9 @@ def test_trusted_and_missing_labels_are_left_alone_and_neighbours_do_without_the
 
     def watch(features, given, neighbours, seed):
         seen.append((len(features), given))
-        return rivals.Outcome(given)
+        return comparison.Corrected(given)
 
-    monkeypatch.setitem(rivals.METHODS, "k-NN vote", watch)
+    monkeypatch.setitem(comparison.METHODS, "k-NN vote", watch)
     test = selftest(features, labels, kinds=["random"], repeats=1, trusted=trusted, expert=QUICK)
     assert seen[0][0] == 80
     assert (seen[0][1] >= 0).all()
@@ -193,7 +198,4 @@ def test_pictures_are_embedded(tmp_path, monkeypatch, capsys):
 def test_a_share_in_words():
     from labelmend.report.wording import percent
 
-    share = Share(0.935, 0.9, 0.9612, 200)
-    assert percent(vars(share)) == "93.5 % (90.0 to 96.1)"
-    assert percent(vars(Share(0.5, None, None, 2))) == "50.0 %"
-    assert percent(vars(Share(None, None, None, 0))) == "none to count"
+    assert percent(vars(Interval(0.935, 0.9, 0.9612, 200))) == "93.5 % (90.0 to 96.1)"

@@ -13,7 +13,7 @@ from labelmend.cli.terminal import ProgressLine, summary_lines
 from labelmend.errors import LabelmendWarning
 from labelmend.report.write import with_report
 from labelmend.result import Correction
-from labelmend.self_test.scores import Figures, score
+from labelmend.self_test.comparison import Figures, score
 from labelmend.storage.run_folder import refuse_existing
 from labelmend.storage.source import picture_source
 

@@ -1,8 +1,8 @@
-"""Several people's labels: how good each of them is, what they say together, against what is known of a sample.
+"""Several people's labels: how good each annotator is, their consensus, and both against what is known of a sample.
 
-posterior(c | x, labels) ~ p(c | x) * product over the labels l_a of x of T_a[c, l_a], T_a[c, l] = P(a says l | true c).
+posterior(c | x, labels) ~ p(c | x) * product over the labels l_a of x of T_a[c, l_a], T_a[c, l] = P(a gives l | c).
 
-With one annotator this is `decide.posterior`. T is estimated by EM (Dawid and Skene 1979) with p in the
+With one annotator this is `posterior.posterior`. T is estimated by EM (Dawid and Skene 1979) with p in the
 place of their class frequencies; without one it is theirs, and gives the consensus the rounds begin with. Most
 people give few labels, so T_a is held in two steps (ours): the common confusion of all, bent to the accuracy of this
 annotator, is mixed into the counts of each row, and the accuracy itself is held by the common one.
@@ -26,7 +26,7 @@ CONFUSION_PRIOR = 30.0  # labels' worth of the common confusion, bent to that ac
 
 @dataclass(frozen=True)
 class AnnotatedPosterior(Posterior):
-    confusion: Tensor = field(kw_only=True)  # (annotators, C, C) P(said | true) of each
+    confusion: Tensor = field(kw_only=True)  # (annotators, C, C) P(given | true) of each
 
 
 def annotated_posterior(
@@ -34,10 +34,10 @@ def annotated_posterior(
 ) -> AnnotatedPosterior:
     """EM for every T_a and the posterior. `fixed` samples have the certain label `given`.
 
-    It begins with p alone, as `decide.posterior` does: begun with the labels, EM stays with them.
+    It begins with p alone, as `posterior.posterior` does: begun with the labels, EM stays with them.
     """
-    named = torch.nn.functional.one_hot(predicted.argmax(dim=1), predicted.shape[1])
-    probabilities = _fix(named.to(predicted.dtype), given, fixed)
+    best = torch.nn.functional.one_hot(predicted.argmax(dim=1), predicted.shape[1])
+    probabilities = _fix(best.to(predicted.dtype), given, fixed)
     for _ in range(n_passes):
         confusion = confusions(probabilities, opinions)
         probabilities = _fix(weigh(predicted, confusion, opinions), given, fixed)
@@ -45,20 +45,20 @@ def annotated_posterior(
 
 
 def consensus(opinions: Opinions, n_classes: int, given: Tensor, fixed: Tensor) -> Tensor:
-    """(n, C) what the annotators say together when nothing is known of the samples; rows of zeros where nobody did.
+    """(n, C) class probabilities by the annotators' labels alone; rows of zeros where there is none.
 
     p of everyone is how frequent the classes are, learned on the way.
     """
     n = len(given)
-    flat = torch.ones(n, n_classes, dtype=torch.float64, device=given.device) / n_classes
-    spoken = torch.zeros(n, dtype=torch.bool, device=given.device)
-    spoken[opinions.sample] = True
-    spoken |= fixed
-    probabilities = _fix(_votes(flat, opinions), given, fixed)
+    votes = torch.zeros(n, n_classes, dtype=torch.float64, device=given.device)
+    votes.index_put_((opinions.sample, opinions.label), votes.new_ones(()), accumulate=True)
+    total = votes.sum(dim=1, keepdim=True)
+    labelled = (total.squeeze(1) > 0) | fixed
+    probabilities = _fix(votes / total.clamp(min=1), given, fixed)
     for _ in range(EM_PASSES):
-        frequency = probabilities[spoken].mean(dim=0, keepdim=True).expand(n, n_classes)
+        frequency = probabilities[labelled].mean(dim=0, keepdim=True).expand(n, n_classes)
         probabilities = _fix(weigh(frequency, confusions(probabilities, opinions), opinions), given, fixed)
-    probabilities[~spoken] = 0.0
+    probabilities[~labelled] = 0.0
     return probabilities
 
 
@@ -69,7 +69,7 @@ def confusions(probabilities: Tensor, opinions: Opinions) -> Tensor:
     counts = torch.zeros(opinions.n_annotators * n_classes, n_classes, dtype=torch.float64, device=probabilities.device)
     for part in _blocks(opinions, n_classes):
         counts.index_add_(0, cell[part], probabilities[opinions.sample[part]].to(counts.dtype))
-    counts = counts.view(opinions.n_annotators, n_classes, n_classes).transpose(1, 2)  # (annotator, true, said)
+    counts = counts.view(opinions.n_annotators, n_classes, n_classes).transpose(1, 2)  # (annotator, true, given)
     common = transition_of(counts.sum(dim=0))
     return shrunk(counts, common)
 
@@ -97,26 +97,14 @@ def _odds(rate: Tensor) -> Tensor:
     return rate / (1 - rate)
 
 
-def _votes(predicted: Tensor, opinions: Opinions) -> Tensor:
-    """(n, C) shares of the labels of each sample; equal ones where there is none."""
-    n, n_classes = predicted.shape
-    counts = torch.zeros(n * n_classes, dtype=predicted.dtype, device=predicted.device)
-    counts.index_add_(
-        0, opinions.sample * n_classes + opinions.label, torch.ones_like(opinions.label, dtype=predicted.dtype)
-    )
-    counts = counts.view(n, n_classes)
-    total = counts.sum(dim=1, keepdim=True)
-    return torch.where(total > 0, counts / total.clamp(min=1), 1 / n_classes)
-
-
 def weigh(predicted: Tensor, confusion: Tensor, opinions: Opinions) -> Tensor:
-    """posterior(c | x, labels) for known T_a. Where nobody spoke it is p."""
+    """posterior(c | x, labels) for known T_a; without a label it is p."""
     n_classes = predicted.shape[1]
-    said = confusion.log().transpose(1, 2).reshape(-1, n_classes).to(predicted.dtype)  # a row per annotator and label
+    gain = confusion.log().transpose(1, 2).reshape(-1, n_classes).to(predicted.dtype)  # a row per annotator and label
     logs = predicted.clamp(min=FLOOR).log()
     cell = opinions.annotator * n_classes + opinions.label
     for part in _blocks(opinions, n_classes):
-        logs.index_add_(0, opinions.sample[part], said[cell[part]])
+        logs.index_add_(0, opinions.sample[part], gain[cell[part]])
     return logs.softmax(dim=1)
 
 
@@ -133,10 +121,10 @@ def _fix(probabilities: Tensor, given: Tensor, fixed: Tensor) -> Tensor:
 def _finish(probabilities: Tensor, confusion: Tensor, opinions: Opinions) -> AnnotatedPosterior:
     """Noise rate and transition are those of the labels in use."""
     labelled = opinions.in_use >= 0
-    said, found = opinions.in_use[labelled], probabilities[labelled].double()
+    given, true = opinions.in_use[labelled], probabilities[labelled].double()
     n_classes = probabilities.shape[1]
     counts = torch.zeros(n_classes, n_classes, dtype=torch.float64, device=probabilities.device)
-    counts.index_add_(0, said, found)
-    right = found.gather(1, said.unsqueeze(1))
-    noise_rate = 1 - float(right.mean()) if len(said) else 0.0
+    counts.index_add_(0, given, true)
+    right = true.gather(1, given.unsqueeze(1))
+    noise_rate = 1 - float(right.mean()) if len(given) else 0.0
     return AnnotatedPosterior(probabilities, transition_of(counts.T), noise_rate, confusion=confusion)

@@ -1,4 +1,4 @@
-"""From a finished run to labels: what the ensemble proposes, what the pool says, and both joined.
+"""From a finished run to labels: proposals of the ensemble, probabilities of the pool, and both joined.
 
     vectors, preset default    pool of members + proposals of the ensemble, joined (`joining.py`)
     preset paper               every winning vote
@@ -38,7 +38,7 @@ from labelmend.decision.ensemble_evidence import (
 from labelmend.decision.joining import Joined, Proposals, join
 from labelmend.decision.mixing import best_space, mixing
 from labelmend.decision.pool import Pool, fit_pool
-from labelmend.decision.posterior import FLOOR, Posterior, transition_of, weighted_product
+from labelmend.decision.posterior import FLOOR, Posterior, score_of, transition_of, weighted_product
 from labelmend.decision.verdict import APART, Parts, Verdict
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.evidence.inputs import Inputs
@@ -98,7 +98,7 @@ def by_posterior(predicted: Tensor, problem: Problem) -> Decided:
 
 
 def by_votes(state: RoundState, graphs: Tensor, problem: Problem) -> Decided:
-    """The paper takes every winning vote; how sure it is of them is what the graphs say against the labels."""
+    """The paper takes every winning vote; its confidence in them is that of the graphs weighed against the labels."""
     assert state.vote is not None
     found = _of_posterior(label_posterior(graphs, problem), graphs, problem)
     return replace(found, labels=torch.where(state.vote.labels >= 0, state.vote.labels, found.labels))
@@ -117,11 +117,6 @@ def _of_posterior(found: Posterior, predicted: Tensor, problem: Problem) -> Deci
         interval=None,
         confusion=found.confusion if isinstance(found, AnnotatedPosterior) else None,
     )
-
-
-def score_of(probabilities: Tensor, given: Tensor) -> Tensor:
-    """(n,) probability of the given label; 0 where there is none."""
-    return probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1).masked_fill(given < 0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -260,21 +255,21 @@ def proposed(evidence: EnsembleEvidence, inputs: Inputs, problem: Problem) -> Pr
 
 
 def joined_probabilities(
-    pool: Pool, joined: Joined, proposals: Proposals, asked: Rows, apart: bool
+    pool: Pool, joined: Joined, proposals: Proposals, rows: Rows, apart: bool
 ) -> NDArray[np.float32]:
     """(n, C) the pool's; a label adopted from the ensemble has the share of evidence behind it."""
     out = (pool.probs if apart else pool.posterior).copy()
-    rows = np.flatnonzero(joined.adopted)
-    labels = joined.labels[rows]
-    confidence = adopted_confidence(joined.verdict, proposals.share[rows])
-    rest = out[rows]
-    rest[np.arange(len(rows)), labels] = 0
+    adopted = np.flatnonzero(joined.adopted)
+    at = np.arange(len(adopted)), joined.labels[adopted]
+    confidence = adopted_confidence(joined.verdict, proposals.share[adopted])
+    rest = out[adopted]
+    rest[at] = 0
     rest *= ((1 - confidence) / np.maximum(rest.sum(axis=1), FLOOR))[:, None]
-    rest[np.arange(len(rows)), labels] = confidence
-    out[rows] = rest
-    certain = np.flatnonzero(asked.fixed)
+    rest[at] = confidence
+    out[adopted] = rest
+    certain = np.flatnonzero(rows.fixed)
     out[certain] = 0
-    out[certain, asked.in_use[certain]] = 1
+    out[certain, rows.in_use[certain]] = 1
     return out
 
 

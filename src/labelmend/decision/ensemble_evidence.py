@@ -1,6 +1,6 @@
-"""What the ensemble says of every sample: graphs, votes, the deployed net and, above LARGE rows, cross-fitted nets.
+"""The ensemble's evidence on every sample: graphs, votes, the deployed net and, above LARGE rows, cross-fitted nets.
 
-Graphs speak of a sample from other samples' labels. Cross-fitted nets are fresh ones that learned the decided labels of
+Graphs judge a sample by other samples' labels. Cross-fitted nets are fresh ones that learned the decided labels of
 other folds (`evidence/cross_fit.py`): each turn decides anew, and nets learn from that.
 
 Knows a problem and the state of its run; does not know the pool.
@@ -32,7 +32,7 @@ NETS = "nets"
 
 @dataclass(frozen=True)
 class EnsembleEvidence:
-    """What graphs, votes and nets say of every sample; none of it changes with the labels that are decided again."""
+    """Class probabilities by graphs, votes and nets; none of it changes with the labels that are decided again."""
 
     graphs: Tensor  # (n, C) from other samples' labels
     votes: Tensor  # (n,) the winning vote
@@ -56,7 +56,7 @@ def deployed_evidence(state: RoundState, problem: Problem) -> Tensor:
 
 
 def fill_unlabelled(graphs: Tensor, net: Tensor, problem: Problem) -> Tensor:
-    """Where no graph reaches a sample without a label, the deployed net speaks; it never saw a label of it either."""
+    """Where no graph reaches a sample without a label, the deployed net counts; it never saw a label of it either."""
     flat = (graphs.amax(dim=1) - graphs.amin(dim=1) <= FLOOR) & (problem.given_labels < 0)
     return torch.where(flat.unsqueeze(1), net, graphs)
 
@@ -91,7 +91,7 @@ def cross_fitted(
     answers: list[Tensor] = []
     for number in range(config.examinations):
         decided = torch.where(problem.trusted, given, found)
-        answer = examine(state, problem, make_net, config, decided, number)
+        answer = cross_fit(state, problem, make_net, config, decided, number)
         if clearly_worse(answer, votes, given):
             break  # nets with too few samples a class
         answers.append(answer)
@@ -123,7 +123,7 @@ def clearly_worse(one: Tensor, other: Tensor, given: Tensor) -> bool:
     return agreement(one, given) < agreement(other, given) - STANDARD_ERRORS * error
 
 
-def examine(
+def cross_fit(
     state: RoundState,
     problem: Problem,
     make_net: Callable[[], nn.Module],
@@ -131,7 +131,7 @@ def examine(
     labels: Tensor,
     number: int,
 ) -> Tensor:
-    """What fresh nets that learned `labels` say about the samples they did not learn from.
+    """(n, C) by fresh nets that learned `labels`, for the samples they did not learn from.
 
     Every other turn mixes the samples: nets of both sorts together are right more often than those of either.
     """
@@ -171,7 +171,7 @@ def posterior_labels(net_power: float) -> Relabel:
 
 
 def label_posterior(predicted: Tensor, problem: Problem) -> Posterior:
-    """p(c | x) against the given labels, or against what every annotator said."""
+    """p(c | x) against the given labels, or against every annotator's."""
     if problem.opinions is None:
         return posterior(predicted, problem.given_labels, problem.trusted)
     return annotated_posterior(predicted, problem.opinions, problem.given_labels, problem.trusted)

@@ -15,7 +15,7 @@ docs/experiments.md; no limit is sensitive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ MORE_LINEAR, MORE_TREES = 0.65, 0.5  # where they are still apart
 
 @dataclass(frozen=True)
 class Proposals:
-    """What the ensemble says of every row; -1: nothing."""
+    """The ensemble's labels for all rows; -1: none."""
 
     labels: Codes
     weighed: Codes  # what is left of them once the graphs' evidence is weighed against how labels go wrong
@@ -59,34 +59,90 @@ class Joined:
     agreed: Mask  # disputed rows that the weaker of the rules lets in
 
 
-def join(pool: Pool, given: Codes, fixed: Mask, proposals: Proposals | None, assume: str) -> Joined:
-    """Labels for all rows; those that are `fixed` keep theirs. Without proposals the pool decides alone."""
-    labelled = given >= 0
+def join(pool: Pool, given: Codes, fixed: Mask, proposals: Proposals, assume: str) -> Joined:
+    """Labels for all rows; those that are `fixed` keep theirs."""
+    labelled, n_classes = given >= 0, pool.probs.shape[1]
     best = (pool.probs if assume == APART else pool.posterior).argmax(axis=1).astype(np.int64)
     best = np.where(fixed, given, best)
     base = best if assume == APART else keep_unrecognised(pool, given, best)
-    proposed = base if proposals is None else np.where(proposals.labels >= 0, proposals.labels, base)
+    proposed = np.where(proposals.labels >= 0, proposals.labels, base)
     disputed = labelled & ~fixed & (base == given) & (proposed != given)
     preferred = disputed & prefers(pool, proposed, given)
-    agreed = preferred if proposals is None else preferred & (proposals.weighed == proposed)
-    facts = _facts(pool, given, proposals, proposed, disputed, assume)
-    labels, adopted, classes = base, np.zeros_like(disputed), CANNOT_TELL
-    if assume == AUTO and pool.overlap > UNPREDICTABLE and pool.posterior.shape[1] > 2:
-        labels = np.where(labelled, given, base)
+    agreed = preferred & (proposals.weighed == proposed)
+    dispute = _Dispute(
+        rows=disputed,
+        many=int(disputed.sum()) > proposals.least * int(labelled.sum()),
+        mixing=proposals.mixing,
+        linear=support(pool, LINEAR, disputed, proposed, given),
+        trees=support(pool, TREES, disputed, proposed, given),
+    )
+    if assume == AUTO and pool.overlap > UNPREDICTABLE and n_classes > 2:
+        labels, adopted, classes = np.where(labelled, given, base), np.zeros_like(disputed), CANNOT_TELL
     else:
-        least = DISPUTED if proposals is None else proposals.least
-        adopted, classes = disputed & _let_in(facts, assume, agreed, least), _classes(facts, assume, least)
-        labels = np.where(adopted, proposed, base)
+        adopted = dispute.let_in(agreed, assume)
+        labels, classes = np.where(adopted, proposed, base), dispute.classes(pool, assume)
     if assume != APART:
         labels = np.where(fixed, given, keep_unrecognised(pool, given, labels))
         adopted = adopted & (labels == proposed)
     left_alone = labelled & ~fixed & ~adopted & ((labels != best) | preferred)
-    verdict = replace(facts, classes=classes, adopted=int(adopted.sum()), waiting=int(left_alone.sum()))
+    low, high = pool.interval
+    verdict = Verdict(
+        classes=classes,
+        assume=assume,
+        n_classes=n_classes,
+        labelled=int(labelled.sum()),
+        overlap=pool.overlap,
+        noise_low=low,
+        noise_high=high,
+        mixing=dispute.mixing,
+        disputed=int(disputed.sum()),
+        linear=dispute.linear,
+        trees=dispute.trees,
+        adopted=int(adopted.sum()),
+        waiting=int(left_alone.sum()),
+        members=pool.weights,
+    )
     return Joined(labels, adopted, left_alone, verdict, base, proposed, agreed)
 
 
+@dataclass(frozen=True)
+class _Dispute:
+    """Labels that the pool keeps and the ensemble would change, and how far members support the ensemble there."""
+
+    rows: Mask
+    many: bool  # enough of them to be worth a doubt
+    mixing: float  # of the ensemble's labels
+    linear: float
+    trees: float
+
+    @property
+    def supported(self) -> bool:
+        """Classes are well apart, and linear models and trees are with the ensemble."""
+        return self.mixing < WELL_APART and self.linear > LINEAR_SUPPORT + self.mixing and self.trees > TREE_SUPPORT
+
+    def let_in(self, agreed: Mask, assume: str) -> Mask:
+        """Which disputed rows take the ensemble's label: all, those on which graphs and pool agree, or none."""
+        if assume == APART:
+            everywhere = self.mixing < STILL_APART and self.linear > LINEAR_SUPPORT and self.trees > TREE_SUPPORT
+        else:
+            everywhere = assume == AUTO and self.supported
+        if self.many and everywhere:
+            return self.rows
+        somewhere = WELL_APART <= self.mixing < STILL_APART and self.linear > MORE_LINEAR and self.trees > MORE_TREES
+        return agreed if self.many and assume == AUTO and somewhere else np.zeros_like(agreed)
+
+    def classes(self, pool: Pool, assume: str) -> str:
+        """Clusters of the inputs need not be classes: apart are those where little is disputed, or with support."""
+        if assume != AUTO:
+            return assume
+        if pool.probs.shape[1] == 2 and pool.interval[1] >= FLAT:
+            return CANNOT_TELL
+        undisputed = self.mixing < WELL_APART and not self.many
+        return APART if undisputed or self.supported else OVERLAPPING
+
+
 def prefers(pool: Pool, proposed: Codes, given: Codes) -> Mask:
-    """Where the pool's members, the given label unheard, hold the proposed label more probable than the given one."""
+    """Where the pool, without the given label, holds the proposed label more probable than the given one."""
     rows = np.arange(len(given))
     return np.asarray(pool.probs[rows, proposed] > pool.probs[rows, np.maximum(given, 0)])
 
@@ -107,63 +163,7 @@ def keep_unrecognised(pool: Pool, given: Codes, labels: Codes) -> Codes:
 
 def support(pool: Pool, names: tuple[str, ...], rows: Mask, proposed: Codes, given: Codes) -> float:
     """Of the rows for which these members name one of the two labels: how often the proposed one."""
-    said = [found[rows] for name, found in pool.member_labels.items() if name in names]
-    for_it = sum(int((labels == proposed[rows]).sum()) for labels in said)
-    against = sum(int((labels == given[rows]).sum()) for labels in said)
+    named = [labels[rows] for name, labels in pool.member_labels.items() if name in names]
+    for_it = sum(int((labels == proposed[rows]).sum()) for labels in named)
+    against = sum(int((labels == given[rows]).sum()) for labels in named)
     return (for_it + 0.5) / (for_it + against + 1)
-
-
-def _facts(
-    pool: Pool, given: Codes, proposals: Proposals | None, proposed: Codes, disputed: Mask, assume: str
-) -> Verdict:
-    low, high = pool.interval
-    labelled = given >= 0
-    return Verdict(
-        classes="",
-        assume=assume,
-        n_classes=pool.probs.shape[1],
-        labelled=int(labelled.sum()),
-        overlap=pool.overlap,
-        noise_low=low,
-        noise_high=high,
-        mixing=None if proposals is None else proposals.mixing,
-        disputed=int(disputed.sum()),
-        linear=support(pool, LINEAR, disputed, proposed, given),
-        trees=support(pool, TREES, disputed, proposed, given),
-        adopted=0,
-        waiting=0,
-        members=pool.weights,
-    )
-
-
-def _let_in(facts: Verdict, assume: str, agreed: Mask, least: float) -> Mask:
-    """Which disputed rows take the ensemble's label: all, those on which graphs and pool agree, or none."""
-    everywhere, nowhere = np.ones_like(agreed), np.zeros_like(agreed)
-    mixed, linear, trees = facts.mixing, facts.linear, facts.trees
-    if mixed is None or assume == OVERLAPPING or facts.disputed <= least * facts.labelled:
-        return nowhere
-    if assume == APART:
-        return everywhere if mixed < STILL_APART and linear > LINEAR_SUPPORT and trees > TREE_SUPPORT else nowhere
-    if _supported(facts):
-        return everywhere
-    if WELL_APART <= mixed < STILL_APART and linear > MORE_LINEAR and trees > MORE_TREES:
-        return agreed
-    return nowhere
-
-
-def _supported(facts: Verdict) -> bool:
-    """Classes are well apart, and linear models and trees are with the ensemble."""
-    mixed = facts.mixing
-    if mixed is None or mixed >= WELL_APART:
-        return False
-    return facts.linear > LINEAR_SUPPORT + mixed and facts.trees > TREE_SUPPORT
-
-
-def _classes(facts: Verdict, assume: str, least: float) -> str:
-    """Clusters of the inputs need not be classes: they are apart where nobody disputes it, or members support it."""
-    if assume != AUTO:
-        return assume
-    if facts.n_classes == 2 and facts.noise_high >= FLAT:
-        return CANNOT_TELL
-    undisputed = facts.mixing is not None and facts.mixing < WELL_APART and facts.disputed <= least * facts.labelled
-    return APART if undisputed or _supported(facts) else OVERLAPPING

@@ -1,10 +1,10 @@
-"""What limits the decision: no harm, and what the user asked for, a precision of the changes or a number of looks.
+"""What limits the decision: no harm, and the user's options, a precision of the changes or a number of looks.
 
 No harm: where planted errors (`audit`) show that no more labels are right after the run than before, every label stays
 as it was given, and those that would have changed are for review. By the run's own posterior a change always gains.
 
-Precision: of the labels that would change, the largest set, surest first, that is expected to be right in the share
-asked for; the others keep their given label and are for review. A change that is made is not for review.
+Precision: of the labels that would change, the largest set, surest first, that is expected to reach that precision;
+the others keep their given label and are for review. A change that is made is not for review.
 Budget: exactly so many samples are for review, those whose label is most probably wrong: what one look is expected to
 put right. All others are kept or corrected as they are; `review_below` is not used. Trusted labels are not looked at,
 and filled ones stay filled.

@@ -46,7 +46,6 @@ BLOCK = 2**22  # entries of (row, class) judged at once
 class Fit:
     """The pool at one noise rate."""
 
-    rate: float
     theta: Floats  # weights of the members, then biases of the classes
     transition: Floats  # (C, C) P(given | true)
     log_likelihood: float
@@ -88,9 +87,10 @@ def fit_pool(scores: Mapping[str, Scores], given: Codes, trusted: NDArray[np.boo
     fits: list[Fit] = []
     for rate in rates:
         fits.append(fit_at_rate(data, float(rate), fits[-1].theta if fits else None))
-    weights = rate_weights(rates, np.array([fit.log_likelihood for fit in fits]))
-    best = max(fits, key=lambda fit: fit.log_likelihood)
-    probs, posterior = _judge(stacked, given, trusted, data.bias, fits, weights, fits.index(best))
+    likelihoods = np.array([fit.log_likelihood for fit in fits])
+    weights, place = rate_weights(rates, likelihoods), int(likelihoods.argmax())
+    best = fits[place]
+    probs, posterior = _judge(stacked, given, trusted, data.bias, fits, weights, place)
     return Pool(
         dict(zip(scores, best.theta[: len(scores)].tolist(), strict=True)),
         probs,
@@ -125,9 +125,8 @@ class _Data:
     flat: Floats  # (rows * K, members)
     likely: Codes | None  # (rows, K) the classes of those columns, C: all others; None: all of them, in order
     given: Codes
-    trusted: NDArray[np.bool_]
+    trusted: NDArray[np.bool_]  # rows that T is not learned from
     n_classes: int
-    in_question: NDArray[np.bool_]  # rows that T is learned from
     bias: Floats  # (C,) 0, or ABSENT
     unnamed: NDArray[np.bool_]  # (C,) classes that no label names, but a model of the user does
 
@@ -146,7 +145,7 @@ class _Data:
             chosen, likely = likely_classes(chosen, labels)
         flat = chosen.reshape(-1, members).astype(np.float64)
         unnamed = known & (np.bincount(given[given >= 0], minlength=n_classes) == 0)
-        return cls(flat, likely, labels, certain, n_classes, ~certain, np.where(known, 0.0, ABSENT), unnamed)
+        return cls(flat, likely, labels, certain, n_classes, np.where(known, 0.0, ABSENT), unnamed)
 
     def answers(self, theta: Floats) -> Floats:
         members = self.flat.shape[1]
@@ -169,16 +168,16 @@ class _Data:
         """(C,) sums of (rows, K) values."""
         if self.likely is None:
             return np.asarray(values.sum(axis=0))
-        sums = np.asarray(np.bincount(self.likely.ravel(), values.ravel(), self.n_classes + 1), dtype=np.float64)
-        return np.asarray(sums[: self.n_classes])
+        sums = np.bincount(self.likely.ravel(), values.ravel(), self.n_classes + 1)
+        return np.asarray(sums[: self.n_classes], dtype=np.float64)
 
     def counts(self, posterior: Floats) -> Floats:
         """(C, C) expected labels in question by (true, given) class."""
-        asked, labels = posterior[self.in_question], self.given[self.in_question]
-        true = np.arange(self.n_classes)[None] if self.likely is None else self.likely[self.in_question]
-        cells = (true * self.n_classes + labels[:, None]).ravel()
-        sums = np.asarray(np.bincount(cells, asked.ravel(), (self.n_classes + 1) * self.n_classes), dtype=np.float64)
-        return np.asarray(sums.reshape(-1, self.n_classes)[: self.n_classes])
+        rows = ~self.trusted
+        true = np.arange(self.n_classes)[None] if self.likely is None else self.likely[rows]
+        cells = (true * self.n_classes + self.given[rows, None]).ravel()
+        sums = np.bincount(cells, posterior[rows].ravel(), (self.n_classes + 1) * self.n_classes)
+        return np.asarray(sums.reshape(-1, self.n_classes)[: self.n_classes], dtype=np.float64)
 
 
 def likely_classes(stacked: NDArray[np.float32], labels: Codes) -> tuple[NDArray[np.float32], Codes]:
@@ -239,7 +238,7 @@ def fit_at_rate(data: _Data, rate: float, start: Floats | None) -> Fit:
         if abs(last - value) < ENOUGH * len(data.given):
             break
         last = value
-    return Fit(rate, theta, transition, -float(value))
+    return Fit(theta, transition, -float(value))
 
 
 def _objective(data: _Data, theta: Floats, transition: Floats) -> tuple[float, Floats]:
@@ -262,8 +261,8 @@ def transition_at(rate: float, counts: Floats, unnamed: NDArray[np.bool_] | None
     unless all are: else two classes can swap their names at high rates. Classes that are `unnamed` stand outside of
     the rate: all their labels are wrong, whatever it is.
     """
-    unnamed = np.zeros(len(counts), dtype=bool) if unnamed is None else unnamed
     n_classes = len(counts)
+    unnamed = np.zeros(n_classes, dtype=bool) if unnamed is None else unnamed
     of_unnamed, counts = counts, np.where(unnamed[:, None], 0.0, counts)
     size = counts.sum(axis=1)
     off = counts - np.diag(counts.diagonal())

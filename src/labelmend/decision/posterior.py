@@ -18,9 +18,7 @@ from torch import Tensor
 KEPT, CORRECTED, REVIEW, FILLED = range(4)
 STATUS_NAMES = ("kept", "corrected", "review", "filled")
 BLOCK_ENTRIES = 2**23
-PRIOR_ROWS = (
-    2.0  # rows' worth of the common noise rate mixed into every row of T: most cells are empty at 1,000 classes
-)
+PRIOR_ROWS = 2.0  # rows' worth of the common noise rate in every row of T: most cells are empty at 1,000 classes
 FLOOR = 1e-6  # least probability: nothing is impossible
 EM_PASSES = 20
 # Errors of p look like a little noise, which EM amplifies: rates well below this are treated as zero.
@@ -50,10 +48,10 @@ def as_distribution(predicted: Tensor) -> Tensor:
     return torch.where(total > 0, shares, 1 / predicted.shape[1])
 
 
-def weighted_product(sources: list[Tensor], powers: list[float]) -> Tensor:
-    """What several sources say together: the product of their powers, renormalised. A power is a sharpness."""
-    log_product = torch.zeros_like(sources[0])
-    for predicted, power in zip(sources, powers, strict=True):
+def weighted_product(parts: list[Tensor], powers: list[float]) -> Tensor:
+    """Several class probabilities as one: the product of their powers, renormalised. A power is 1 / temperature."""
+    log_product = torch.zeros_like(parts[0])
+    for predicted, power in zip(parts, powers, strict=True):
         log_product.add_(predicted.clamp(min=FLOOR).log_(), alpha=power)
     return log_product.softmax(dim=1)
 
@@ -67,28 +65,28 @@ def agreement(predicted: Tensor, given: Tensor) -> float:
 def posterior(predicted: Tensor, given: Tensor, fixed: Tensor, n_passes: int = EM_PASSES) -> Posterior:
     """EM for T and the posterior. `fixed` samples have a certain label; given -1 means there is none.
 
-    T is of the labels that may be wrong: certain ones say nothing about how the others go wrong.
+    T is of the labels that may be wrong: certain ones show nothing about how the others go wrong.
     """
     n_classes = predicted.shape[1]
     labelled = given >= 0
     in_question = labelled & ~fixed
-    heard = in_question if bool(in_question.any()) else labelled
+    counted = in_question if bool(in_question.any()) else labelled
     blocks = torch.arange(len(given), device=given.device).split(max(1, BLOCK_ENTRIES // n_classes))
     counts = torch.zeros(n_classes, n_classes, dtype=torch.float64, device=given.device)
     start = torch.where(fixed, given, predicted.argmax(dim=1))
-    counts.index_put_((start[heard], given[heard]), counts.new_ones(()), accumulate=True)
+    counts.index_put_((start[counted], given[counted]), counts.new_ones(()), accumulate=True)
     transition = transition_of(counts)
     probabilities = torch.empty_like(predicted)
     for _ in range(n_passes):
         counts_by_given = torch.zeros_like(counts)
         likelihood = transition.T.to(predicted.dtype).contiguous()
         for rows in blocks:
-            found = _posterior_rows(predicted[rows], given[rows], fixed[rows], likelihood)
-            probabilities[rows] = found
-            known = heard[rows]
-            counts_by_given.index_add_(0, given[rows][known], found[known].to(counts.dtype))
+            block = _posterior_rows(predicted[rows], given[rows], fixed[rows], likelihood)
+            probabilities[rows] = block
+            known = counted[rows]
+            counts_by_given.index_add_(0, given[rows][known], block[known].to(counts.dtype))
         transition = transition_of(sceptical(counts_by_given.T))
-    agree = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)[labelled]
+    agree = score_of(probabilities, given)[labelled]
     noise_rate = 1 - float(agree.double().mean()) if len(agree) else 0.0
     return Posterior(probabilities, transition, noise_rate)
 
@@ -102,8 +100,12 @@ def decide(probabilities: Tensor, labels: Tensor, given: Tensor, left_alone: Ten
     status = torch.where(labels == given, KEPT, CORRECTED)
     status = torch.where((confidence < review_below) | left_alone, REVIEW, status)
     status = torch.where(given < 0, FILLED, status)
-    of_given = probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1).masked_fill(given < 0, 0.0)
-    return Decision(labels, confidence, runner_up, status, of_given)
+    return Decision(labels, confidence, runner_up, status, score_of(probabilities, given))
+
+
+def score_of(probabilities: Tensor, given: Tensor) -> Tensor:
+    """(n,) probability of the given label; 0 where there is none."""
+    return probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1).masked_fill(given < 0, 0.0)
 
 
 def _posterior_rows(predicted: Tensor, given: Tensor, fixed: Tensor, likelihood: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ APART, OVERLAPPING, CANNOT_TELL = "apart", "overlapping", "cannot tell"
 
 @dataclass(frozen=True)
 class Parts:
-    """What pool and ensemble said apart, for those who compare them; class codes."""
+    """The labels of pool and ensemble before they were joined, for those who compare them; class codes."""
 
     pool_labels: NDArray[np.int64]
     pool_probs: NDArray[np.float32]
@@ -24,7 +24,7 @@ class Parts:
 @dataclass(frozen=True)
 class Verdict:
     classes: str  # apart | overlapping | cannot tell
-    assume: str  # what was asked for: auto | apart | overlapping
+    assume: str  # the option: auto | apart | overlapping
     n_classes: int
     labelled: int
     overlap: float  # how often the pool's best guess is expected to be wrong
@@ -60,7 +60,7 @@ class Verdict:
             if self.assume == APART:
                 return f"apart ({self._mixing()}assumed): every label is the best guess."
             return f"apart ({self._mixing()}nothing was adopted from the ensemble alone)."
-        assumed = "as you said; " if self.assume == OVERLAPPING else self._mixing()
+        assumed = "assumed; " if self.assume == OVERLAPPING else self._mixing()
         adopted = f"{self.adopted:,} labels changed where most members support the ensemble; " if self.adopted else ""
         queue = f" First in line for review: {self.waiting:,} labels left alone." if self.waiting else ""
         return (

@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from labelmend.diagnosis.reliability import LEVEL
 from labelmend.labels import Annotations
 
-COVERED = 0.90
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Someone says one class where the sample is another."""
+    """An annotator gives one class where the sample is another."""
 
     annotator: str
     true: int  # positions among the classes
-    said: int
+    said: int  # the class given
     share: float  # estimated, of the samples of the true class
     count: float  # estimated, of this annotator's labels
 
@@ -39,9 +39,9 @@ class Annotators:
     low: FloatArray  # from here ...
     high: FloatArray  # ... to here with 90 % probability
     agreement: FloatArray  # share of the labels that are the consensus; NaN: of none
-    confusion: FloatArray  # (annotators, C, C) P(said | true), in the order of the classes
+    confusion: FloatArray  # (annotators, C, C) P(given | true), in the order of the classes
     expected: FloatArray  # (annotators, C) how many of their samples belong to each class
-    consensus: NDArray[np.int64]  # class of each sample by what all of them said, and by nothing else; -1: nobody did
+    consensus: NDArray[np.int64]  # class of each sample by all their labels, and by nothing else; -1: without any
     consensus_certainty: NDArray[np.float32]  # its probability
 
     def __len__(self) -> int:
@@ -63,59 +63,56 @@ class Annotators:
         """What this one confuses most often; None: nothing that would make a single label."""
         counts = self.confusion[annotator] * self.expected[annotator][:, None]
         np.fill_diagonal(counts, 0)
-        true, said = np.unravel_index(int(counts.argmax()), counts.shape)
-        return self._confusion(annotator, true, said) if counts[true, said] >= 0.5 else None
+        true, given = np.unravel_index(int(counts.argmax()), counts.shape)
+        return self._confusion(annotator, true, given) if counts[true, given] >= 0.5 else None
 
     def summary(self, classes: NDArray[Any]) -> list[dict[str, Any]]:
         """Ready for JSON, worst first."""
-        found = []
-        for place in self.worst_first().tolist():
-            worst = self.worst_of(place)
-            found.append(
-                {
-                    "name": str(self.names[place]),
-                    "labels": int(self.n_labels[place]),
-                    "accuracy": round(float(self.accuracy[place]), 4),
-                    "low": round(float(self.low[place]), 4),
-                    "high": round(float(self.high[place]), 4),
-                    "agreement": None if not self.n_labels[place] else round(float(self.agreement[place]), 4),
-                    "worst_confusion": worst
-                    and {
-                        "true": str(classes[worst.true]),
-                        "said": str(classes[worst.said]),
-                        "share": round(worst.share, 4),
-                    },
-                }
-            )
-        return found
+        return [self._record(place, classes) for place in self.worst_first().tolist()]
 
-    def _confusion(self, annotator: Any, true: Any, said: Any) -> Confusion:
-        share = float(self.confusion[annotator, true, said])
+    def _record(self, place: int, classes: NDArray[Any]) -> dict[str, Any]:
+        def rounded(value: Any) -> float:
+            return round(float(value), 4)
+
+        worst = self.worst_of(place)
+        return {
+            "name": str(self.names[place]),
+            "labels": int(self.n_labels[place]),
+            "accuracy": rounded(self.accuracy[place]),
+            "low": rounded(self.low[place]),
+            "high": rounded(self.high[place]),
+            "agreement": rounded(self.agreement[place]) if self.n_labels[place] else None,
+            "worst_confusion": worst
+            and {"true": str(classes[worst.true]), "said": str(classes[worst.said]), "share": rounded(worst.share)},
+        }
+
+    def _confusion(self, annotator: Any, true: Any, given: Any) -> Confusion:
+        share = float(self.confusion[annotator, true, given])
         count = share * float(self.expected[annotator, true])
-        return Confusion(str(self.names[annotator]), int(true), int(said), share, count)
+        return Confusion(str(self.names[annotator]), int(true), int(given), share, count)
 
 
 def describe(
-    said: Annotations,
+    annotations: Annotations,
     rows: NDArray[np.int64],
     probabilities: NDArray[np.floating[Any]],
     confusion: FloatArray,
     prior: float,
 ) -> Annotators:
     """`rows` are the samples that the run held, `probabilities` its posterior about them; see `accuracies`."""
-    assert said.consensus is not None
-    assert said.certainty is not None
-    heard = said.of_rows(rows)
-    assert heard.consensus is not None
-    n, n_classes = len(said.names), probabilities.shape[1]
-    right = probabilities[heard.sample, heard.label].astype(np.float64)
-    labels = np.bincount(heard.annotator, minlength=n)
+    assert annotations.consensus is not None
+    assert annotations.certainty is not None
+    used = annotations.of_rows(rows)
+    assert used.consensus is not None
+    n, n_classes = len(annotations.names), probabilities.shape[1]
+    right = probabilities[used.sample, used.label].astype(np.float64)
+    labels = np.bincount(used.annotator, minlength=n)
     expected = np.zeros((n, n_classes))
-    np.add.at(expected, heard.annotator, probabilities[heard.sample])
-    agree = np.bincount(heard.annotator, heard.label == heard.consensus[heard.sample], minlength=n)
-    accuracy, low, high = accuracies(heard.annotator, right, n, prior)
+    np.add.at(expected, used.annotator, probabilities[used.sample])
+    agree = np.bincount(used.annotator, used.label == used.consensus[used.sample], minlength=n)
+    accuracy, low, high = accuracies(used.annotator, right, n, prior)
     return Annotators(
-        names=said.names,
+        names=annotations.names,
         n_labels=labels,
         accuracy=accuracy,
         low=low,
@@ -123,8 +120,8 @@ def describe(
         agreement=np.divide(agree, labels, out=np.full(n, np.nan), where=labels > 0),
         confusion=confusion,
         expected=expected,
-        consensus=said.consensus,
-        consensus_certainty=said.certainty,
+        consensus=annotations.consensus,
+        consensus_certainty=annotations.certainty,
     )
 
 
@@ -143,6 +140,6 @@ def accuracies(
     mean = np.clip((hits + prior * common) / weight, 1e-6, 1 - 1e-6)
     spread = mean * (1 - mean)
     weight = spread / (spread / weight + doubt / weight**2)
-    tail = (1 - COVERED) / 2
+    tail = (1 - LEVEL) / 2
     a, b = mean * weight, (1 - mean) * weight
     return mean, betaincinv(a, b, tail), betaincinv(a, b, 1 - tail)

@@ -5,7 +5,7 @@ what became of them, and with the given ones, for the result: members, weights, 
 alone. So no planted label is in the result. What nets and graphs learned was learned beside the planted errors: labels
 may differ a little from those of a plain run.
 
-What the planted errors tell of all labels, with r the estimated share of wrong ones and D the share of changed ones
+What the planted errors show about all labels, with r the estimated share of wrong ones and D the share of changed ones
 among labels that were not planted:
 
     found F, mended A, missed M     of the planted errors; F + M = 1
@@ -34,7 +34,7 @@ from labelmend.diagnosis.reliability import (
     BINS,
     Audit,
     Bin,
-    Share,
+    Interval,
     bin_of,
     calibration_error,
     temper,
@@ -47,7 +47,7 @@ from labelmend.errors import ConfigError
 from labelmend.samples import VectorSamples
 
 ENOUGH = 100  # planted errors from which a temperature is fitted: the share mended is then known to about 0.1
-ASKED = 4000  # samples whose neighbours are asked, or five times the errors wanted
+LOOKED_AT = 4000  # samples whose neighbours are counted, or five times the errors wanted
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ class Plan:
     problem: Problem  # to be solved
     original: Problem  # as it was
     rows: Tensor  # where errors are
-    good: Tensor  # samples that look clean and carry no planted error
     share: float
     agreement: float  # share of labels that their neighbours agree with, before anything was planted
 
@@ -73,19 +72,17 @@ def plan_audit(problem: Problem, share: float, seed: int) -> Plan:
     labels, trusted = problem.given_labels.cpu().numpy(), problem.trusted.cpu().numpy()
     labelled = np.flatnonzero(labels >= 0)
     wanted = max(1, round(share * len(labelled)))
-    asked = np.sort(rng.permutation(labelled)[: max(ASKED, 5 * wanted)])
-    places = torch.from_numpy(asked).to(samples.device)
+    rows = np.sort(rng.permutation(labelled)[: max(LOOKED_AT, 5 * wanted)])
+    places = torch.from_numpy(rows).to(samples.device)
     counted = neighbour_counts(normalize_rows(samples.rows), problem.given_labels, places, problem.n_classes)
     counts = counted.cpu().numpy()
     may_change = plantable(labels, trusted, np.ones(len(labels), dtype=bool), problem.n_classes)
-    planted = plant_like_suspects(labels, may_change, asked, counts, wanted, rng)
+    planted = plant_like_suspects(labels, may_change, rows, counts, wanted, rng)
     if len(planted.rows) == 0:
-        raise too_few_clean(int(may_change[asked].sum()), len(asked))
-    clean = looks_clean(labels[asked], counts) & may_change[asked]
-    good = np.setdiff1d(asked[clean], planted.rows)
-    given, rows, watched = (torch.from_numpy(a).to(samples.device) for a in (planted.labels, planted.rows, good))
-    agreement = float(clean[may_change[asked]].mean())
-    return Plan(replace(problem, given_labels=given), problem, rows, watched, share, agreement)
+        raise too_few_clean(int(may_change[rows].sum()), len(rows))
+    agreement = float(looks_clean(labels[rows], counts)[may_change[rows]].mean())
+    given, places = (torch.from_numpy(a).to(samples.device) for a in (planted.labels, planted.rows))
+    return Plan(replace(problem, given_labels=given), problem, places, share, agreement)
 
 
 def noise_in_question(noise_rate: float, problem: Problem) -> float:
@@ -94,37 +91,35 @@ def noise_in_question(noise_rate: float, problem: Problem) -> float:
     return noise_rate * int(labelled.sum()) / max(int((labelled & ~problem.trusted).sum()), 1)
 
 
-def finish_audit(plan: Plan, found: Decided, restored: Decided) -> tuple[Decided, Audit]:
-    """What was decided with the given labels back in place, calibrated; and what the planted errors showed.
-
-    `found` was decided with the planted errors, `restored` without.
-    """
+def finish_audit(plan: Plan, with_errors: Decided, without: Decided) -> tuple[Decided, Audit]:
+    """What was decided `without` the planted errors, calibrated; and what the planted errors showed."""
     given, trusted = plan.original.given_labels, plan.original.trusted
-    seen = _Seen.of(plan, found, restored)
+    facts = _Facts.of(plan, with_errors, without)
     temperature = None
     if len(plan.rows) >= ENOUGH:
-        asked = (given >= 0) & ~trusted
-        temperature = temperature_for(restored.probabilities[asked], restored.labels[asked], seen.right)
-    before, after = seen.curve(1.0), seen.curve(temperature or 1.0)
+        in_question = (given >= 0) & ~trusted
+        temperature = temperature_for(without.probabilities[in_question], without.labels[in_question], facts.right)
+    before, after = facts.curve(1.0), facts.curve(temperature or 1.0)
     audit = Audit(
         share=plan.share,
         planted=len(plan.rows),
-        found=seen.found,
-        mended=wilson(int(seen.mended.sum()), len(plan.rows)),
-        broken=seen.broken,
-        right=seen.right,
+        found=facts.found,
+        mended=wilson(int(facts.mended.sum()), len(plan.rows)),
+        broken=facts.broken,
+        right=facts.right,
         temperature=temperature,
         calibration_error_before=calibration_error(before),
         calibration_error=calibration_error(after),
         curve=after,
     )
     if temperature is None:
-        return restored, audit
-    return replace(restored, probabilities=temper(restored.probabilities, temperature, trusted)), audit
+        return without, audit
+    tempered = temper(without.probabilities, temperature)
+    return replace(without, probabilities=torch.where(trusted.unsqueeze(1), without.probabilities, tempered)), audit
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Facts:
     """What the run made of the planted errors, and of the rest: labels neither planted, trusted nor missing."""
 
     planted: Tensor  # probabilities of the planted samples, with the errors in place
@@ -136,31 +131,30 @@ class _Seen:
     reached: float  # 1 - e: for how many errors of the data a mended one stands
 
     @classmethod
-    def of(cls, plan: Plan, found: Decided, restored: Decided) -> _Seen:
+    def of(cls, plan: Plan, with_errors: Decided, without: Decided) -> _Facts:
         given, errors = plan.original.given_labels, plan.problem.given_labels
         rest = (given >= 0) & ~plan.original.trusted & (given == errors)
-        planted, others = found.probabilities[plan.rows], restored.probabilities[rest]
-        labels, noise_rate = found.labels[plan.rows], noise_in_question(restored.noise_rate, plan.original)
+        labels, noise_rate = with_errors.labels[plan.rows], noise_in_question(without.noise_rate, plan.original)
         return cls(
-            planted,
-            labels == errors[plan.rows],
-            labels == given[plan.rows],
-            others,
-            restored.labels[rest] != given[rest],
-            noise_rate,
-            min(1.0, plan.agreement / max(1 - noise_rate, 0.01)),
+            planted=with_errors.probabilities[plan.rows],
+            missed=labels == errors[plan.rows],
+            mended=labels == given[plan.rows],
+            rest=without.probabilities[rest],
+            changed=without.labels[rest] != given[rest],
+            noise_rate=noise_rate,
+            reached=min(1.0, plan.agreement / max(1 - noise_rate, 0.01)),
         )
 
     @property
-    def found(self) -> Share:
+    def found(self) -> Interval:
         return wilson(int((~self.missed).sum()), len(self.missed))
 
     @property
-    def broken(self) -> Share:
+    def broken(self) -> Interval:
         changed, noise = _mean(self.changed), min(self.noise_rate, 0.99)
         ends = (self.found.value, self.found.high, self.found.low)  # the more are found, the more changes they explain
-        value, low, high = (max(0.0, (changed - noise * (end or 0.0)) / (1 - noise)) for end in ends)
-        return Share(value, low, high, len(self.rest))
+        value, low, high = (max(0.0, (changed - noise * end) / (1 - noise)) for end in ends)
+        return Interval(value, low, high, len(self.rest))
 
     @property
     def right(self) -> float:
@@ -168,10 +162,7 @@ class _Seen:
 
     def curve(self, temperature: float) -> tuple[Bin, ...]:
         """Reliability of the labels at a temperature."""
-        planted, rest = (
-            temper(part, temperature, torch.zeros(len(part), dtype=torch.bool, device=part.device)).amax(dim=1)
-            for part in (self.planted, self.rest)
-        )
+        planted, rest = (temper(part, temperature).amax(dim=1) for part in (self.planted, self.rest))
         bins = []
         for number in range(BINS):
             inside = bin_of(rest) == number

@@ -14,7 +14,8 @@ from labelmend.decision.deciding import Decided
 from labelmend.decision.posterior import Decision
 from labelmend.diagnosis.profile import NoiseProfile, noise_profile
 from labelmend.diagnosis.reasons import held_share, hold, misfit, outliers, reason_codes
-from labelmend.diagnosis.run_outputs import gather
+from labelmend.diagnosis.reliability import Interval
+from labelmend.diagnosis.run_outputs import RunOutputs
 from labelmend.ensemble.state import Problem, RoundState
 
 
@@ -27,32 +28,26 @@ class Conclusions:
 
 
 def conclude(
-    state: RoundState,
-    problem: Problem,
-    found: Decided,
-    decision: Decision,
-    outlier_share: float,
-    seed: int,
+    state: RoundState, problem: Problem, decided: Decided, decision: Decision, outlier_share: float, seed: int
 ) -> Conclusions:
     """The profile is that of the labels before outliers were held back: where they go astray is not known."""
     problem = replace(problem, given_labels=problem.labels_in_use)
-    outputs = gather(state, problem, found, decision)
-    names = list(range(outputs.n_classes))
+    outputs = RunOutputs.of(state, problem, decided, decision)
     scores = misfit(outputs)
-    foreign = outliers(outputs, scores, held_share(outlier_share, found.noise_rate))
-    in_question = _per_label_in_question(problem)
-    rate, interval = found.noise_rate * in_question, found.interval
-    if interval is not None:
-        interval = interval[0] * in_question, min(interval[1] * in_question, 1.0)
+    foreign = outliers(outputs, scores, held_share(outlier_share, decided.noise_rate))
     return Conclusions(
-        hold(decision, found.probabilities, problem.given_labels, foreign),
+        hold(decision, decided.probabilities, problem.given_labels, foreign),
         reason_codes(outputs, foreign),
         scores.astype(np.float32),
-        noise_profile(outputs, names, np.random.default_rng(seed), min(rate, 1.0), interval),
+        noise_profile(outputs, np.random.default_rng(seed), _rate_in_question(decided, problem)),
     )
 
 
-def _per_label_in_question(problem: Problem) -> float:
-    """Labels for each one that is not certain: the profile is of those, the noise rate of all."""
+def _rate_in_question(decided: Decided, problem: Problem) -> Interval | None:
+    """The noise rate of the labels that are not certain, as the profile counts these alone; None: no interval."""
+    if decided.interval is None:
+        return None
     labelled = problem.given_labels >= 0
-    return int(labelled.sum()) / max(int((labelled & ~problem.trusted).sum()), 1)
+    per_label = int(labelled.sum()) / max(int((labelled & ~problem.trusted).sum()), 1)
+    rate, low, high = (value * per_label for value in (decided.noise_rate, *decided.interval))
+    return Interval.around(min(rate, 1.0), low, min(high, 1.0))

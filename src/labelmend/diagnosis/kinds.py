@@ -11,16 +11,19 @@ label the run holds wrong):
 The suspects' own histogram over the 18 cells of these signals is then explained as a mixture of the three, by maximum
 likelihood. A kind that is hard to find (`seen`) counts for more than the suspects it left.
 
-Knows arrays; does not know true labels, and whom it tells.
+Knows arrays; does not know true labels, nor who reads the answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labelmend.diagnosis import noise
+from labelmend.diagnosis.planting import near_borders
 from labelmend.diagnosis.run_outputs import Codes, Floats, RunOutputs
 
 KINDS = ("random", "confusing", "patch")
@@ -41,17 +44,6 @@ class KindShares:
     hidden: float  # errors per suspect, those not found included: 1.2 says that every sixth error is no suspect
 
 
-@dataclass(frozen=True)
-class _Ground:
-    """The data set as errors are planted into it."""
-
-    outputs: RunOutputs
-    free: Codes  # samples that may carry a planted error
-    second: Codes  # (n,) the class the net holds second
-    by_margin: Codes  # `free`, those the net is least sure of first
-    unsure: NDArray[np.bool_]  # (n,) below the median margin of the graphs
-
-
 def suspects(outputs: RunOutputs) -> Codes:
     """Labelled samples whose given label the run holds wrong."""
     return np.flatnonzero((outputs.given >= 0) & (outputs.given != outputs.decided) & ~outputs.fixed)
@@ -59,20 +51,20 @@ def suspects(outputs: RunOutputs) -> Codes:
 
 def noise_kinds(outputs: RunOutputs, rng: np.random.Generator) -> KindShares | None:
     """None where there are too few suspects to tell."""
-    found = suspects(outputs)
-    if len(found) < FEWEST or outputs.n_classes < 2:
+    rows = suspects(outputs)
+    if len(rows) < FEWEST or outputs.n_classes < 2:
         return None
-    ground = _ground(outputs)
-    histogram = np.bincount(_cells(ground, found, outputs.given), minlength=N_CELLS)
+    unsure = unsure_rows(outputs)
+    histogram = np.bincount(_cells(outputs, unsure, rows, outputs.given), minlength=N_CELLS)
     shapes, seen = np.ones((len(KINDS), N_CELLS)) / 2, np.zeros(len(KINDS))
-    for kind, plant in enumerate((_plant_random, _plant_confusing, _plant_patch)):
+    for kind, plant in enumerate(_planters(outputs, len(rows), rng)):
         for _ in range(PLANTINGS):
-            labels = plant(ground, len(found), rng)
+            labels = plant()
             planted = np.flatnonzero(labels != outputs.decided)
             visible = planted[would_find(outputs, planted, labels[planted])]
             seen[kind] += len(visible) / max(len(planted), 1) / PLANTINGS
             labels[np.setdiff1d(planted, visible)] = outputs.decided[np.setdiff1d(planted, visible)]
-            shapes[kind] += np.bincount(_cells(ground, visible, labels), minlength=N_CELLS)
+            shapes[kind] += np.bincount(_cells(outputs, unsure, visible, labels), minlength=N_CELLS)
     weights = mixture_weights(histogram, shapes / shapes.sum(axis=1, keepdims=True))
     errors = weights / np.maximum(seen, LEAST_SEEN)
     shares = errors / errors.sum()
@@ -94,23 +86,27 @@ def would_find(outputs: RunOutputs, rows: Codes, labels: Codes) -> NDArray[np.bo
     return np.asarray(posterior.argmax(axis=1) != labels)
 
 
-def _ground(outputs: RunOutputs) -> _Ground:
-    n = np.arange(len(outputs.given))
-    others = outputs.net()
-    own = others[n, outputs.decided].copy()
-    others[n, outputs.decided] = -1.0
-    free = np.flatnonzero((outputs.given >= 0) & ~outputs.fixed)
-    margin = own - others.max(axis=1)
-    rivals = outputs.graphs.copy()
-    rivals[n, outputs.decided] = -1.0
-    graph_margin = outputs.graphs[n, outputs.decided] - rivals.max(axis=1)
-    by_margin = free[np.argsort(margin[free], kind="stable")]
-    return _Ground(outputs, free, others.argmax(axis=1), by_margin, graph_margin < np.median(graph_margin[free]))
+def unsure_rows(outputs: RunOutputs) -> NDArray[np.bool_]:
+    """(n,) below the median margin of the graphs."""
+    margin = noise.nearest_rival(outputs.decided, outputs.graphs)[1]
+    return np.asarray(margin < np.median(margin[(outputs.given >= 0) & ~outputs.fixed]))
 
 
-def _cells(ground: _Ground, rows: Codes, labels: Codes) -> Codes:
+def _planters(outputs: RunOutputs, count: int, rng: np.random.Generator) -> tuple[Callable[[], Codes], ...]:
+    """In the order of KINDS: the decided labels with errors; the net, not the graphs, says which classes are near."""
+    labels, n_classes, rate = outputs.decided, outputs.n_classes, count / len(outputs.decided)
+    free = (outputs.given >= 0) & ~outputs.fixed
+    rival, margin = noise.nearest_rival(labels, outputs.net)
+    near = near_borders(margin, free, count)
+    return (
+        lambda: noise.random(labels, rate, n_classes, rng, free),
+        lambda: noise.replaced(labels, rng.choice(near, size=count, replace=False), rival),
+        lambda: noise.graph_patch(labels, count, rival, outputs.neighbors, rng, free),
+    )
+
+
+def _cells(outputs: RunOutputs, unsure: NDArray[np.bool_], rows: Codes, labels: Codes) -> Codes:
     """The cell of each sample of `rows`, were `labels` the given ones."""
-    outputs = ground.outputs
     pair = np.where(labels == outputs.decided, -1, labels * outputs.n_classes + outputs.decided)
     pair[labels < 0] = -1
     concentration = (pair[outputs.neighbors[rows]] == pair[rows, None]).mean(axis=1)
@@ -118,39 +114,4 @@ def _cells(ground: _Ground, rows: Codes, labels: Codes) -> Codes:
     shares[at, outputs.decided[rows]] = -1.0
     rank = (shares > shares[at, labels[rows]][:, None]).sum(axis=1)
     place = np.digitize(concentration, CONCENTRATED) * 3 + np.minimum(rank, 2)
-    return np.asarray(place * 2 + ground.unsure[rows])
-
-
-def _plant_random(ground: _Ground, count: int, rng: np.random.Generator) -> Codes:
-    """Any sample, any other class."""
-    outputs = ground.outputs
-    labels = outputs.decided.copy()
-    chosen = rng.choice(ground.free, size=count, replace=False)
-    labels[chosen] = (labels[chosen] + rng.integers(1, outputs.n_classes, size=count)) % outputs.n_classes
-    return labels
-
-
-def _plant_confusing(ground: _Ground, count: int, rng: np.random.Generator) -> Codes:
-    """Half of the samples the net is least sure of get the class it holds second; the graphs did not choose them."""
-    labels = ground.outputs.decided.copy()
-    chosen = rng.choice(ground.by_margin[: 2 * count], size=count, replace=False)
-    labels[chosen] = ground.second[chosen]
-    return labels
-
-
-def _plant_patch(ground: _Ground, count: int, rng: np.random.Generator) -> Codes:
-    """A sample and its nearest ones of the same class get the class the net holds second for it."""
-    outputs = ground.outputs
-    labels = outputs.decided.copy()
-    untouched = np.zeros(len(labels), dtype=bool)
-    untouched[ground.free] = True
-    planted = 0
-    for middle in rng.permutation(ground.free):
-        if planted >= count:
-            break
-        members = np.append(outputs.neighbors[middle], middle)
-        members = members[untouched[members] & (outputs.decided[members] == outputs.decided[middle])]
-        labels[members] = ground.second[middle]
-        untouched[members] = False
-        planted += len(members)
-    return labels
+    return np.asarray(place * 2 + unsure[rows])

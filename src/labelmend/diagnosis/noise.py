@@ -1,13 +1,15 @@
 """Planted label errors, for benchmarks, tests and self-tests: the only generators of wrong labels.
 
-Knows true labels; nothing that corrects labels may import this, save `trust/planting.py`, which plants errors on top of
-given ones and takes these for the truth.
+Knows true labels; of what corrects labels only `planting.py` and `kinds.py` may import this: they plant errors on top
+of given or decided labels and take these for the truth.
 Every generator returns a changed copy. `random`, `confusing` and `patch` never draw the true class; `among` (true where
 a label may be changed) keeps them to some of the samples, and a rate is a share of all samples all the same.
 `symmetric` draws from all classes, the true one included, as every published table does.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,17 +54,22 @@ def confusing(
 
     `probabilities` are out-of-fold class probabilities, see `forest_probabilities`.
     """
-    noisy = np.array(labels, dtype=np.int64)
-    rival, margin = nearest_rival(noisy, probabilities)
+    codes = np.asarray(labels, dtype=np.int64)
+    rival, margin = nearest_rival(codes, np.asarray(probabilities, dtype=np.float64))
     margin = margin if among is None else np.where(among, margin, np.inf)
-    flipped = np.argsort(margin, kind="stable")[: _number(len(noisy), rate, among)]
-    noisy[flipped] = rival[flipped]
+    return replaced(codes, np.argsort(margin, kind="stable")[: _number(len(codes), rate, among)], rival)
+
+
+def replaced(labels: IntArray, rows: NDArray[np.intp], others: IntArray) -> IntArray:
+    """Some of the labels replaced by `others`, which run along all samples."""
+    noisy = labels.copy()
+    noisy[rows] = others[rows]
     return noisy
 
 
-def nearest_rival(labels: IntArray, probabilities: NDArray[np.floating]) -> tuple[IntArray, NDArray[np.float64]]:
+def nearest_rival(labels: IntArray, probabilities: NDArray[Any]) -> tuple[IntArray, NDArray[np.floating]]:
     """The most probable other class of every sample, and how far ahead of it its own class is."""
-    rivals = np.array(probabilities, dtype=float)
+    rivals = np.array(probabilities, dtype=np.result_type(probabilities, np.float32))
     places = np.arange(len(labels))
     own = rivals[places, labels].copy()
     rivals[places, labels] = -np.inf
@@ -71,11 +78,7 @@ def nearest_rival(labels: IntArray, probabilities: NDArray[np.floating]) -> tupl
 
 def both(labels: ArrayLike, rate: float, probabilities: NDArray[np.floating], rng: np.random.Generator) -> IntArray:
     """`confusing` at `rate`, plus `random` at `rate` on other samples: twice the rate is wrong."""
-    labels = np.asarray(labels, dtype=np.int64)
-    noisy = confusing(labels, rate, probabilities)
-    untouched = np.flatnonzero(noisy == labels)
-    chosen = rng.choice(untouched, size=min(round(rate * len(labels)), len(untouched)), replace=False)
-    return _flip_randomly(noisy, chosen, probabilities.shape[1], rng)
+    return mixture(labels, {"confusing": rate, "random": rate}, probabilities, None, rng)
 
 
 def patch(
@@ -110,6 +113,22 @@ def patch(
     return noisy
 
 
+def graph_patch(
+    labels: IntArray, count: int, rival: IntArray, neighbors: IntArray, rng: np.random.Generator, among: Mask
+) -> IntArray:
+    """Samples, each with its nearest ones of the same class, get its `rival` class, until `count` are wrong."""
+    noisy, untouched, planted = labels.copy(), among.copy(), 0
+    for middle in rng.permutation(np.flatnonzero(among)):
+        if planted >= count:
+            break
+        members = np.append(neighbors[middle], middle)
+        members = members[untouched[members] & (labels[members] == labels[middle])]
+        noisy[members] = rival[middle]
+        untouched[members] = False
+        planted += len(members)
+    return noisy
+
+
 def instance_dependent(labels: ArrayLike, rate: float, features: ArrayLike, rng: np.random.Generator) -> IntArray:
     """Errors that follow the features: each class has a random direction, and samples far along it are likelier wrong.
 
@@ -133,16 +152,17 @@ def mixture(
     labels: ArrayLike,
     rates: dict[str, float],
     probabilities: NDArray[np.floating],
-    features: ArrayLike,
+    features: ArrayLike | None,
     rng: np.random.Generator,
 ) -> IntArray:
     """`confusing`, then `patch`, then `random`, each at its own rate of all samples and on samples still untouched."""
     labels = np.asarray(labels, dtype=np.int64)
     noisy = confusing(labels, rates.get("confusing", 0.0), probabilities)
     untouched = np.flatnonzero(noisy == labels)
-    rate = rates.get("patch", 0.0) * len(labels) / len(untouched)
-    noisy[untouched] = patch(labels[untouched], rate, np.asarray(features)[untouched], rng)
-    untouched = np.flatnonzero(noisy == labels)
+    if "patch" in rates:
+        rate = rates["patch"] * len(labels) / len(untouched)
+        noisy[untouched] = patch(labels[untouched], rate, np.asarray(features)[untouched], rng)
+        untouched = np.flatnonzero(noisy == labels)
     wanted = min(round(rates.get("random", 0.0) * len(labels)), len(untouched))
     return _flip_randomly(noisy, rng.choice(untouched, size=wanted, replace=False), probabilities.shape[1], rng)
 

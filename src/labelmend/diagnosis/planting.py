@@ -10,7 +10,7 @@ and what looks clean is easier than the rest. Figures from planted errors are th
     like suspects   for the audit: where neighbours are as mixed as around the labels they object to, see there
 
 Trusted and missing labels are never touched, nor those of classes with fewer than SMALL_CLASS samples. Knows codes and
-probabilities; does not know runs. The generators are those of the benchmarks, `data/noise.py`.
+probabilities; does not know runs. The generators are those of the benchmarks, `noise.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from labelmend.diagnosis import noise
 from labelmend.ensemble.graphs import neighbors_of
-from labelmend.errors import ConfigError, DataError
+from labelmend.errors import DataError
 
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -43,6 +43,14 @@ class Planted:
     rows: NDArray[np.int64]  # where they are, ascending
     originals: Codes  # what was there before, along `rows`
 
+    @classmethod
+    def among(cls, labels: Codes, rows: Codes, changed: Codes) -> Planted:
+        """`changed` are the labels of `rows` with the errors in place."""
+        planted = labels.copy()
+        planted[rows] = changed
+        wrong = np.flatnonzero(planted != labels)
+        return cls(planted, wrong, labels[wrong])
+
 
 def plant(
     kind: str,
@@ -57,25 +65,21 @@ def plant(
 
     `probabilities` are what is known of each sample without its own label, (n, C).
     """
-    if kind not in KINDS:
-        raise ConfigError(f"kinds must be among {', '.join(KINDS)}. Got {kind!r} instead.")
     labelled = np.flatnonzero(labels >= 0)
     codes, free = labels[labelled], may_change[labelled]
-    rate = _rate(share, len(labelled), int(free.sum()))
-    features, probabilities = features[labelled], probabilities[labelled]
+    # At most half of what looks clean, so that as many good labels stay to be watched.
+    number = min(max(1, round(share * len(codes))), int(free.sum()) // 2)
+    if number == 0:
+        raise too_few_clean(int(free.sum()), len(codes))
+    known = features[labelled], probabilities[labelled].astype(np.float64)
     changed = codes.copy()
     parts = ("random", "confusing", "patch") if kind == "mixed" else (kind,)
-    for number, part in enumerate(parts, 1):
+    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
         # The rest of the errors, dealt to the kinds that are left: rounding loses none.
-        wanted = (round(rate * len(codes)) - int((changed != codes).sum())) / (len(parts) - number + 1)
-        one = _plant_one(
-            part, codes, free & (changed == codes), round(wanted) / len(codes), features, probabilities, rng
-        )
+        count = round((number - int((changed != codes).sum())) / left)
+        one = _plant_one(part, codes, free & (changed == codes), count, *known, rng)
         changed = np.where(one != codes, one, changed)
-    planted = labels.copy()
-    planted[labelled] = changed
-    rows = np.flatnonzero(planted != labels)
-    return Planted(planted, rows, labels[rows])
+    return Planted.among(labels, labelled, changed)
 
 
 def plantable(labels: Codes, trusted: Mask, clean: Mask, n_classes: int) -> Mask:
@@ -88,21 +92,21 @@ def plantable(labels: Codes, trusted: Mask, clean: Mask, n_classes: int) -> Mask
 def plant_like_suspects(
     labels: Codes,
     may_change: Mask,
-    asked: NDArray[np.int64],
+    rows: Codes,
     counts: NDArray[Any],
     number: int,
     rng: np.random.Generator,
 ) -> Planted:
     """Errors that look like those of these data: each takes after a suspect, a sample whose neighbours object to it.
 
-    `counts` are the labels of the neighbours of the samples `asked`. Of the class that a suspect's neighbours say, the
+    `counts` are the labels of the neighbours of the samples `rows`. Of the class that a suspect's neighbours say, the
     sample that looks clean and is most like it gets the suspect's label: one around which that class and that label are
     about as frequent as around the suspect. So errors sit where errors of these data sit, and go where they go. Where
     there are no suspects to take after, they are random.
     """
-    given = labels[asked]
+    given = labels[rows]
     clean, source = looks_clean(given, counts), noise.nearest_rival(given, counts)[0]
-    suspects, free = np.flatnonzero(~clean & may_change[asked]), clean & may_change[asked]
+    suspects, free = np.flatnonzero(~clean & may_change[rows]), clean & may_change[rows]
     number = min(number, int(free.sum()) // 2)
     errors = given.copy()
     for model in np.resize(rng.permutation(suspects), TRIES * number if len(suspects) else 0):
@@ -114,63 +118,46 @@ def plant_like_suspects(
         errors[candidates[(misfit + rng.random(len(candidates))).argmin()]] = given[model]
         number -= 1
     errors = noise.random(errors, number / len(errors), counts.shape[1], rng, free & (errors == given))
-    planted = labels.copy()
-    planted[asked] = errors
-    rows = np.flatnonzero(planted != labels)
-    return Planted(planted, rows, labels[rows])
+    return Planted.among(labels, rows, errors)
 
 
 def looks_clean(labels: Codes, counts: NDArray[Any]) -> Mask:
     """Whether more neighbours have the sample's label than any other."""
-    others = np.array(counts, dtype=float)
-    places = np.arange(len(labels))
-    own = others[places, labels].copy()
-    others[places, labels] = -1
-    clean: Mask = own > others.max(axis=1)
-    return clean
+    return np.asarray(noise.nearest_rival(labels, counts)[1] > 0)
 
 
-def neighbour_counts(rows: Tensor, given: Tensor, asked: Tensor, n_classes: int, k: int = NEIGHBOURS) -> Tensor:
-    """(len(asked), C) given labels of the k nearest samples, by cosine, of each sample `asked` about.
+def neighbour_counts(rows: Tensor, given: Tensor, places: Tensor, n_classes: int, k: int = NEIGHBOURS) -> Tensor:
+    """(len(places), C) given labels of the k nearest samples, by cosine, of each of the samples at `places`.
 
     `rows` are of length one. A sample is not its own neighbour; one without a label counts for no class.
     """
     labels = torch.where(given < 0, n_classes, given)
-    nearest = labels[neighbors_of(asked, rows, k).indices]
-    counts = torch.zeros(len(asked), n_classes + 1, device=rows.device)
+    nearest = labels[neighbors_of(places, rows, k).indices]
+    counts = torch.zeros(len(places), n_classes + 1, device=rows.device)
     counts.scatter_add_(1, nearest, torch.ones_like(nearest, dtype=counts.dtype))
     return counts[:, :n_classes]
+
+
+def near_borders(margin: NDArray[np.floating], free: Mask, count: int) -> Codes:
+    """The free samples nearest to another class: NEAR times as many as errors, else all repetitions would be alike."""
+    return np.argsort(np.where(free, margin, np.inf), kind="stable")[: min(NEAR * count, int(free.sum()))]
 
 
 def _plant_one(
     kind: str,
     codes: Codes,
     free: Mask,
-    rate: float,
+    count: int,
     features: NDArray[Any],
-    probabilities: NDArray[np.floating[Any]],
+    probabilities: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> Codes:
     if kind == "random":
-        return noise.random(codes, rate, probabilities.shape[1], rng, free)
+        return noise.random(codes, count / len(codes), probabilities.shape[1], rng, free)
     if kind == "patch":
-        return noise.patch(codes, rate, features, rng, among=free)
-    # Those nearest of all would be the same in every repetition: drawn from NEAR times as many.
-    margin = np.where(free, noise.nearest_rival(codes, probabilities)[1], np.inf)
-    near = np.argsort(margin, kind="stable")[: min(NEAR * round(rate * len(codes)), int(free.sum()))]
-    drawn = np.zeros_like(free)
-    drawn[rng.permutation(near)[: round(rate * len(codes))]] = True
-    return noise.confusing(codes, rate, probabilities, drawn)
-
-
-def _rate(share: float, n_labelled: int, n_free: int) -> float:
-    """The share as it can be had: at most half of what looks clean, so that as many good labels stay to be watched."""
-    if not 0 < share <= 0.5:
-        raise ConfigError(f"the share of planted errors must be above 0 and at most 0.5. Got {share!r} instead.")
-    number = min(max(1, round(share * n_labelled)), n_free // 2)
-    if number == 0:
-        raise too_few_clean(n_free, n_labelled)
-    return number / n_labelled
+        return noise.patch(codes, count / len(codes), features, rng, among=free)
+    rival, margin = noise.nearest_rival(codes, probabilities)
+    return noise.replaced(codes, rng.permutation(near_borders(margin, free, count))[:count], rival)
 
 
 def too_few_clean(n_free: int, n_asked: int) -> DataError:

@@ -9,23 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from labelmend.decision.verdict import APART, Verdict
 from labelmend.diagnosis.kinds import KINDS, KindShares, noise_kinds, suspects
+from labelmend.diagnosis.reliability import Interval, jeffreys
 from labelmend.diagnosis.run_outputs import Codes, Floats, RunOutputs
 
-CONFIDENCE = 0.90
 UNSEEN = 2.0  # times as many errors go unseen as planted ones do, at most
 PAIRS = 20  # that are listed
-CLEAN = 0.01  # noise rate whose upper end is below: nothing to speak of
-
-
-@dataclass(frozen=True)
-class Estimate:
-    value: float
-    low: float
-    high: float
+CLEAN = 0.01  # noise rate whose upper end is below: too little to speak of
 
 
 @dataclass(frozen=True)
@@ -34,7 +26,7 @@ class ClassRate:
 
     name: Any
     labels: int
-    wrong: Estimate
+    wrong: Interval
 
 
 @dataclass(frozen=True)
@@ -43,14 +35,14 @@ class PairCount:
 
     given: Any
     true: Any
-    count: Estimate
+    count: Interval
 
 
 @dataclass(frozen=True)
 class NoiseProfile:
     labelled: int  # samples with a label that is not certain
     suspects: int  # of these, whose label the run holds wrong
-    rate: Estimate  # share of wrong labels
+    rate: Interval  # share of wrong labels
     classes: tuple[ClassRate, ...]  # most wrong labels first
     pairs: tuple[PairCount, ...]  # the most frequent ones
     kinds: dict[str, float] | None  # share of each kind of error, sum one; None: too few errors to tell
@@ -60,7 +52,7 @@ class NoiseProfile:
 
     @property
     def clean(self) -> bool:
-        """Nothing speaks for more than a few wrong labels."""
+        """No evidence of more than a few wrong labels."""
         return self.rate.high < CLEAN or self.suspects == 0
 
     @property
@@ -80,43 +72,42 @@ class NoiseProfile:
 
     def plain(self) -> dict[str, Any]:
         """Ready for JSON, without the matrices."""
-        out = asdict(self)
+        out = asdict(self, dict_factory=_of_estimates)
         del out["transition_low"], out["transition_high"]
         return {**out, "kind": self.kind, "clean": self.clean}
+
+
+def _of_estimates(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """These intervals are of no counted cases."""
+    return {name: value for name, value in fields if not (name == "count" and value is None)}
 
 
 def profile_from(plain: dict[str, Any], low: Floats, high: Floats) -> NoiseProfile:
     """What `plain` wrote and the two matrices, read back."""
     known = {name: plain[name] for name in ("labelled", "suspects", "kinds", "seen")}
-    classes = tuple(ClassRate(c["name"], c["labels"], Estimate(**c["wrong"])) for c in plain["classes"])
-    pairs = tuple(PairCount(p["given"], p["true"], Estimate(**p["count"])) for p in plain["pairs"])
-    rate = Estimate(**plain["rate"])
+    classes = tuple(ClassRate(c["name"], c["labels"], Interval(**c["wrong"])) for c in plain["classes"])
+    pairs = tuple(PairCount(p["given"], p["true"], Interval(**p["count"])) for p in plain["pairs"])
+    rate = Interval(**plain["rate"])
     return NoiseProfile(rate=rate, classes=classes, pairs=pairs, transition_low=low, transition_high=high, **known)
 
 
-def noise_profile(
-    outputs: RunOutputs,
-    names: list[Any],
-    rng: np.random.Generator,
-    rate: float,
-    interval: tuple[float, float] | None = None,
-) -> NoiseProfile:
-    """`names` are the classes as plain values; `rate` and its interval as the run found them, None: from counts."""
+def noise_profile(outputs: RunOutputs, rng: np.random.Generator, rate: Interval | None = None) -> NoiseProfile:
+    """With classes by their codes; `rate` as the run estimated it, None: from the counts."""
     rows = np.flatnonzero((outputs.given >= 0) & ~outputs.fixed)
     counts = _expected_counts(outputs, rows)
-    found = suspects(outputs)
-    kinds = noise_kinds(outputs, rng)
-    lows, highs = _beta(counts, counts.sum(axis=0, keepdims=True))
-    estimate = _rate(counts, len(found), len(rows), kinds) if interval is None else _ordered(rate, *interval)
-    named = None if kinds is None or estimate.high < CLEAN else kinds
+    n_suspects, kinds = len(suspects(outputs)), noise_kinds(outputs, rng)
+    lows, highs = jeffreys(counts, counts.sum(axis=0, keepdims=True))
+    rate = rate or _rate(counts, n_suspects, len(rows), kinds)
+    if rate.high < CLEAN:
+        kinds = None
     return NoiseProfile(
         labelled=len(rows),
-        suspects=len(found),
-        rate=estimate,
-        classes=_classes(counts, names),
-        pairs=_pairs(counts, names),
-        kinds=None if named is None else dict(zip(KINDS, named.shares, strict=True)),
-        seen=None if named is None else dict(zip(KINDS, named.seen, strict=True)),
+        suspects=n_suspects,
+        rate=rate,
+        classes=_classes(counts),
+        pairs=_pairs(counts),
+        kinds=None if kinds is None else dict(zip(KINDS, kinds.shares, strict=True)),
+        seen=None if kinds is None else dict(zip(KINDS, kinds.seen, strict=True)),
         transition_low=lows.T,
         transition_high=highs.T,
     )
@@ -125,56 +116,37 @@ def noise_profile(
 def _expected_counts(outputs: RunOutputs, rows: Codes) -> Floats:
     """Expected number of labels by (given, true) class."""
     given, shares = outputs.given[rows], outputs.posterior[rows]
-    counts = np.zeros((outputs.n_classes, outputs.n_classes))
-    for code in range(outputs.n_classes):
-        counts[code] = shares[given == code].sum(axis=0, dtype=np.float64)
-    return counts
+    return np.stack([shares[given == code].sum(axis=0, dtype=np.float64) for code in range(outputs.n_classes)])
 
 
-def _beta(counts: Floats, totals: Floats) -> Floats:
-    """Lower and upper ends of shares counts / totals: quantiles of Jeffreys' posterior; less than one may be none."""
-    tail = (1 - CONFIDENCE) / 2
-    a, b = counts + 0.5, np.maximum(totals - counts, 0) + 0.5
-    low = np.where(counts < 1, 0.0, scipy.special.betaincinv(a, b, tail))
-    return np.stack([low, scipy.special.betaincinv(a, b, 1 - tail)])
-
-
-def _rate(counts: Floats, n_suspects: int, n: int, kinds: KindShares | None) -> Estimate:
+def _rate(counts: Floats, n_suspects: int, n: int, kinds: KindShares | None) -> Interval:
     """The wider of: the expected errors, and the suspects with those like them that go unseen."""
     if n == 0:
-        return Estimate(0.0, 0.0, 1.0)
+        return Interval(0.0, 0.0, 1.0)
     wrong = [float(counts.sum() - np.trace(counts))]
     if kinds is not None:
         wrong += [n_suspects * (1 + times * (kinds.hidden - 1)) for times in (1.0, UNSEEN)]
-    ends = _beta(np.minimum(np.array(wrong), n), np.array([n]))
-    return _ordered(wrong[0] / n, float(ends[0].min()), float(ends[1].max()))
+    low, high = jeffreys(np.minimum(np.array(wrong), n), np.array([n]))
+    return Interval.around(wrong[0] / n, low.min(), high.max())
 
 
-def _classes(counts: Floats, names: list[Any]) -> tuple[ClassRate, ...]:
+def _classes(counts: Floats) -> tuple[ClassRate, ...]:
     wrong, sizes = counts.sum(axis=1) - counts.diagonal(), counts.sum(axis=1)
-    low, high = _beta(wrong, sizes)
-    share = np.divide(wrong, sizes, out=np.zeros(len(names)), where=sizes > 0)
-    order = np.argsort(-wrong, kind="stable")
-    return tuple(
-        ClassRate(names[c], round(sizes[c]), _ordered(share[c], low[c], high[c])) for c in order.tolist() if sizes[c]
-    )
+    low, high = jeffreys(wrong, sizes)
+    order = [code for code in np.argsort(-wrong, kind="stable").tolist() if sizes[code]]
+    return tuple(ClassRate(c, round(sizes[c]), Interval.around(wrong[c] / sizes[c], low[c], high[c])) for c in order)
 
 
-def _pairs(counts: Floats, names: list[Any]) -> tuple[PairCount, ...]:
-    off, sizes = counts - np.diag(counts.diagonal()), counts.sum(axis=1)
-    low, high = _beta(counts, counts.sum(axis=1, keepdims=True))
+def _pairs(counts: Floats) -> tuple[PairCount, ...]:
+    off, sizes = counts - np.diag(counts.diagonal()), counts.sum(axis=1, keepdims=True)
+    low, high = jeffreys(counts, sizes) * sizes
     order = np.argsort(-off, axis=None, kind="stable")[:PAIRS]
-    found = []
-    for given, true in zip(*np.unravel_index(order, off.shape), strict=True):
-        if off[given, true] >= 1:
-            size, count = sizes[given], float(off[given, true])
-            estimate = _ordered(count, low[given, true] * size, high[given, true] * size)
-            found.append(PairCount(names[given], names[true], estimate))
-    return tuple(found)
-
-
-def _ordered(value: float, low: float, high: float) -> Estimate:
-    return Estimate(float(value), float(min(low, value)), float(max(high, value)))
+    pairs = [divmod(place, len(off)) for place in order.tolist()]
+    return tuple(
+        PairCount(given, true, Interval.around(*(values[given, true] for values in (off, low, high))))
+        for given, true in pairs
+        if off[given, true] >= 1
+    )
 
 
 MEANINGS = {
@@ -194,19 +166,19 @@ MEANINGS = {
 }
 NO_ERRORS = "No evidence of more than a few wrong labels."
 NONE_SCATTERED = "No sign of scattered errors; errors that sit together could not be seen here."
-UNTOLD = "How many labels are wrong cannot be told from these data."
+UNTOLD = "These data do not show how many labels are wrong."
 TOO_FEW = "Too few labels are held wrong to say what kind of errors they are."
 SMALL = 0.005  # shares that are not worth a word
 
 
-def rate_text(rate: Estimate) -> str:
+def rate_text(rate: Interval) -> str:
     return f"{rate.value:.1%} of the labels ({rate.low:.1%} to {rate.high:.1%})"
 
 
 def kinds_text(profile: NoiseProfile) -> str:
     """ "mostly random (71 %), patch 20 %"; the largest first."""
     if profile.kinds is None:
-        return "not told: too few errors"
+        return "unknown: too few errors"
     ordered = sorted(profile.kinds.items(), key=lambda item: -item[1])
     (first, share), *rest = [(name, share) for name, share in ordered if share >= SMALL]
     word = "mostly " if rest and share > 0.5 else ""

@@ -22,6 +22,15 @@ PUSH_AS_MANY = 5.0  # edges' worth of push for each edge of pull
 SPAN = 10.0  # of the first positions
 FARTHEST = 4.0  # that a point moves in a step of full size
 BLOCK = 1024  # rows compared with all others at a time
+MOST = 5_000  # samples on a map
+
+
+@dataclass(frozen=True)
+class SampleMap:
+    """Some of the samples on a plane, near ones near."""
+
+    indices: NDArray[np.int64]  # their positions among the samples, ascending
+    positions: NDArray[np.float32]  # (n, 2), from 0 to 1
 
 
 def lay_out(rows: NDArray[np.floating], seed: int) -> NDArray[np.float32]:
@@ -29,7 +38,7 @@ def lay_out(rows: NDArray[np.floating], seed: int) -> NDArray[np.float32]:
     if len(rows) < 3:
         return np.linspace(0, 1, max(2 * len(rows), 1), dtype=np.float32)[: 2 * len(rows)].reshape(-1, 2)
     reduced = principal(rows)
-    start = SPAN * _into_square(_two_columns(reduced))
+    start = SPAN * _into_square(reduced[:, :2] if reduced.shape[1] > 1 else np.pad(reduced, ((0, 0), (0, 1))))
     generator = np.random.default_rng(seed)
     start += generator.normal(scale=1e-2, size=start.shape)  # identical rows must be able to part
     positions = _settle(start, neighbor_graph(reduced, min(NEIGHBORS, len(rows) - 1)), generator)
@@ -90,19 +99,12 @@ def _squares(gaps: NDArray[np.complex128]) -> Floats:
     return squares
 
 
-def _two_columns(rows: Floats) -> Floats:
-    return rows[:, :2] if rows.shape[1] > 1 else np.column_stack([rows[:, 0], np.zeros(len(rows))])
-
-
 def _into_square(positions: Floats) -> Floats:
     """One scale for both axes, in the middle."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     span = (high - low).max()
     square: Floats = (positions - (low + high) / 2) / (span if span > 0 else 1) + 0.5
     return square
-
-
-MOST = 5_000  # samples on a map
 
 
 def draw_map(
@@ -144,11 +146,3 @@ def _places(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
             more[np.argmax(shares)] = 1
         places = np.minimum(places + more, sizes)
     return places
-
-
-@dataclass(frozen=True)
-class SampleMap:
-    """Some of the samples on a plane, near ones near."""
-
-    indices: NDArray[np.int64]  # their positions among the samples, ascending
-    positions: NDArray[np.float32]  # (n, 2), from 0 to 1

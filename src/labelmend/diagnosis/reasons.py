@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelmend.decision.posterior import REVIEW, Decision
-from labelmend.diagnosis.run_outputs import TINY, Floats, RunOutputs
+from labelmend.diagnosis.run_outputs import Floats, RunOutputs
 
 ANOTHER, TWO, NONE = "fits another class", "fits two classes", "fits no class"
 REASONS = ("", ANOTHER, TWO, NONE)  # a code is a position here
 REASON_TYPE = np.dtype("<U18")
+TINY = 1e-12  # nothing is impossible
 SHORT, SCATTERED, UNSURE = 1.0, 1.5, 1.5  # weights of the three signs; the measurements are in docs/experiments.md
 SOME_WRONG, MANY_WRONG = 0.25, 0.35  # noise rates
 FAR = 12.0  # of clean digits 0.3 % lie beyond
@@ -37,9 +38,8 @@ SECOND, BOTH = 0.25, 0.8  # least share of the second class, and of the two toge
 
 def misfit(outputs: RunOutputs) -> Floats:
     """(n,) how badly each sample fits the classes; 0 is the mean."""
-    two = (
-        np.partition(outputs.graphs, -min(2, outputs.n_classes), axis=1)[:, -2:].sum(axis=1).round(5)
-    )  # less is rounding
+    largest = np.partition(outputs.graphs, -min(2, outputs.n_classes), axis=1)[:, -2:]
+    two = largest.sum(axis=1).round(5)  # what differs less differs by rounding
     signs = (SHORT, _against_class(-outputs.length, outputs)), (SCATTERED, 1 - two), (UNSURE, 1 - outputs.confidence)
     return np.asarray(sum(weight * (_rarity(sign) - 1) for weight, sign in signs))
 
@@ -71,10 +71,10 @@ def _against_class(raw: Floats, outputs: RunOutputs) -> Floats:
 
 def least_fitting(scores: Floats, fixed: NDArray[np.bool_], share: float) -> NDArray[np.bool_]:
     """The given share of the samples with the largest scores above 0; those that are fixed are never among them."""
-    asked = np.where(fixed, -np.inf, scores)
-    chosen = np.argsort(-asked, kind="stable")[: int(share * len(asked))]
-    out = np.zeros(len(asked), dtype=bool)
-    out[chosen[asked[chosen] > 0]] = True
+    scores = np.where(fixed, -np.inf, scores)
+    chosen = np.argsort(-scores, kind="stable")[: int(share * len(scores))]
+    out = np.zeros(len(scores), dtype=bool)
+    out[chosen[scores[chosen] > 0]] = True
     return out
 
 
@@ -108,7 +108,7 @@ def hold(decision: Decision, probabilities: Tensor, given: Tensor, foreign: NDAr
 
 def _between_two(outputs: RunOutputs) -> NDArray[np.bool_]:
     """Graphs and net together divide a sample between two classes, of which the given label, if any, is one."""
-    together = np.sqrt(np.maximum(outputs.graphs * outputs.net(), TINY))
+    together = np.sqrt(np.maximum(outputs.graphs * outputs.net, TINY))
     together /= together.sum(axis=1, keepdims=True)
     two = np.argpartition(-together, min(1, outputs.n_classes - 1), axis=1)[:, :2]
     shares = np.take_along_axis(together, two, axis=1)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelmend.decision.deciding import Decided
+from labelmend.decision.pool import softmax
 from labelmend.decision.posterior import Decision, as_distribution
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.state import Problem, RoundState
 
 Floats = NDArray[np.floating]
 Codes = NDArray[np.int64]
-TINY = 1e-12  # nothing is impossible
 
 
 @dataclass(frozen=True)
@@ -31,41 +31,36 @@ class RunOutputs:
     confidence: Floats  # its posterior probability
     kept: NDArray[np.bool_]  # the given label stays, and not for want of evidence
     fixed: NDArray[np.bool_]  # trusted: never in question
-    graphs: Floats  # (n, C) what the graphs say without the sample's own label
-    logits: Floats  # (n, C) of the deployed net, centred: rows sum to zero
+    graphs: Floats  # (n, C) class probabilities of the graphs, without the sample's own label
+    net: Floats  # (n, C) class probabilities of the deployed net
     length: Floats  # (n,) of the features of the deployed net
     predicted: Floats  # (n, C) p(c | x) as the decision used it: the given label is not in it
-    posterior: Floats  # (n, C) of the true class, the given label heard
+    posterior: Floats  # (n, C) of the true class, with the given label
     transition: Floats  # (C, C) P(given | true)
     neighbors: Codes  # (n, k) nearest samples on a graph of the last round
+
+    @classmethod
+    def of(cls, state: RoundState, problem: Problem, decided: Decided, decision: Decision) -> RunOutputs:
+        assert state.neighbors is not None
+        features, logits = embed(state.deployed_net, problem.samples)
+        return cls(
+            given=_numpy(problem.given_labels),
+            decided=_numpy(decision.labels),
+            confidence=_numpy(decision.confidence),
+            kept=_numpy((decision.labels == problem.given_labels) & ~decided.left_alone),  # whatever is for review
+            fixed=_numpy(problem.trusted),
+            graphs=_numpy(as_distribution(state.held_out)),
+            net=softmax(_numpy(logits - logits.mean(dim=1, keepdim=True))),
+            length=_numpy(features.float().norm(dim=1)),
+            predicted=_numpy(decided.predicted),
+            posterior=_numpy(decided.probabilities),
+            transition=_numpy(decided.transition),
+            neighbors=_numpy(state.neighbors),
+        )
 
     @property
     def n_classes(self) -> int:
         return int(self.graphs.shape[1])
-
-    def net(self) -> Floats:
-        """(n, C) class probabilities of the deployed net."""
-        shares = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
-def gather(state: RoundState, problem: Problem, found: Decided, decision: Decision) -> RunOutputs:
-    assert state.neighbors is not None
-    features, logits = embed(state.deployed_net, problem.samples)
-    return RunOutputs(
-        given=_numpy(problem.given_labels),
-        decided=_numpy(decision.labels),
-        confidence=_numpy(decision.confidence),
-        kept=_numpy((decision.labels == problem.given_labels) & ~found.left_alone),  # whatever is for review
-        fixed=_numpy(problem.trusted),
-        graphs=_numpy(as_distribution(state.held_out)),
-        logits=_numpy(logits - logits.mean(dim=1, keepdim=True)),
-        length=_numpy(features.float().norm(dim=1)),
-        predicted=_numpy(found.predicted),
-        posterior=_numpy(found.probabilities),
-        transition=_numpy(found.transition),
-        neighbors=_numpy(state.neighbors),
-    )
 
 
 def _numpy(values: Tensor) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Evidence for large data: nets not trained on the label of the sample they judge.
 
-The samples are dealt into folds; the net of a fold learns the decided labels of all other folds and speaks only about
+The samples are dealt into folds; the net of a fold learns the decided labels of all other folds and judges only
 its own. Folds are random, not made of packages: dealt by packages the nets lost 2 points on CIFAR-10 features.
 
 Knows nets, samples and labels; does not know graphs or how its answer is weighed.

@@ -12,15 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 from labelmend.ensemble.graphs import cell_neighbors, make_cells, normalize_rows
-from labelmend.evidence.copies import Groups, groups_of_copies
 from labelmend.evidence.members import NEIGHBOURS, Ground, Scores, class_shares, knn, member_scores
-from labelmend.evidence.preparation import Preparation, fit_preparation, seen_columns
+from labelmend.evidence.preparation import Groups, Preparation, fit_preparation, groups_of_copies, seen_columns
 
 Codes = NDArray[np.int64]
 EXACT_ROWS = 12_000  # above, neighbours are searched in nearby cells only
 CELLS_SEARCHED = 8
 TINY = 1e-6
-AMONG_COPIES = 3 * NEIGHBOURS  # neighbours asked for where some of them may be copies
+AMONG_COPIES = 3 * NEIGHBOURS  # neighbours searched for where some of them may be copies
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,8 @@ class Inputs:
     preparation: Preparation
     seed: int
     given_scores: Mapping[str, Scores] = field(default_factory=dict)  # of the user's own models
-    odd: Mapping[str, list[str]] = field(default_factory=dict)  # columns that a person should know of
     named: NDArray[np.bool_] | None = None  # classes for which such a model has a column
-    alone: bool = False  # the features are what those models say, and nothing else is known
+    alone: bool = False  # the features are those models' probabilities, and nothing else is known
 
     @classmethod
     def of(cls, matrix: Any, projection: NDArray[np.float32] | None, seed: int) -> Inputs:
@@ -67,7 +65,7 @@ class Inputs:
         return Ground(self.raw, self.prepared, given, n_classes, self.groups, self.neighbours, self.seed, shares)
 
     def neighbour_votes(self, given: Codes, n_classes: int) -> Scores:
-        """(n, C) what the nearest rows say: the least that a predictor has to know."""
+        """(n, C) by the labels of the nearest rows: the least that a predictor has to know."""
         return knn(self.ground(given, n_classes)).astype(np.float32)
 
     def scores(self, given: Codes, n_classes: int) -> dict[str, Scores]:
@@ -85,7 +83,7 @@ class Inputs:
 
 
 def with_unnamed(scores: Scores, given_scores: Mapping[str, Scores], beyond: NDArray[np.bool_]) -> Scores:
-    """A member that learned labels cannot speak of classes that no label names: there the user's models do.
+    """A member that learned labels knows no class that no label names: there the user's models count.
 
     s(x, c) = log sum of exp s(x, other) + log of the odds that those models give to c.
     """

@@ -5,25 +5,26 @@
     trees      extremely randomised, out of bag       boosting   of trees, out of fold, on small tables only
 
 The score of a row does not change when its own given label alone changes: exactly with penalty, width and class shares
-held fixed. Folds are drawn without looking at labels. Copies of a row (`copies.py`) share its fold and are left out
+held fixed. Folds are drawn without looking at labels. Copies of a row share its fold and are left out
 with it. Scores are in the scale of log-probabilities; the pool weighs them.
 
 What a member costs grows with rows, columns and classes; `Sizes` is the one rule for what is fitted on a part of the
 rows or left out. A linear and a tree member always stay: the joining needs their support.
 
-Knows inputs and labels by number, -1 where there is none: such a row is scored and teaches nobody.
+Knows inputs and labels by number, -1 where there is none: such a row is scored and teaches nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.evidence.copies import Groups, deal_into_folds
+from labelmend.evidence.preparation import Groups, deal_into_folds
 from labelmend.evidence.regression import LANDMARKS, Linear, Taught, centred, fit_kernel, fit_regression
 
 Floats = NDArray[np.float64]
@@ -84,15 +85,14 @@ def member_scores(ground: Ground, sizes: Sizes | None = None) -> dict[str, Score
     """name -> (n, C) scores."""
     sizes = sizes or Sizes()
     n, work = len(ground.given), len(ground.given) * ground.raw.shape[1] * ground.n_classes
-    members: dict[str, Callable[[], Floats]] = {"ridge": lambda: ridge(ground), "rbf": lambda: rbf(ground)}
-    members["knn"] = lambda: knn(ground)
-    if len(ground.given) * ground.inputs.shape[1] * ground.n_classes <= sizes.logistic_work:
-        members["logistic"] = lambda: logistic(ground)
-    members["trees"] = lambda: trees(ground, sizes)
+    members: dict[str, Callable[[Ground], Floats]] = {"ridge": ridge, "rbf": rbf, "knn": knn}
+    if n * ground.inputs.shape[1] * ground.n_classes <= sizes.logistic_work:
+        members["logistic"] = logistic
+    members["trees"] = partial(trees, sizes=sizes)
     narrow = ground.raw.shape[1] <= sizes.boosting_columns and ground.n_classes <= sizes.boosting_classes
     if work <= sizes.boosting_work and narrow and n >= 2 * FOLDS:
-        members["boosting"] = lambda: boosting(ground)
-    return {name: score().astype(np.float32) for name, score in members.items()}
+        members["boosting"] = boosting
+    return {name: score(ground).astype(np.float32) for name, score in members.items()}
 
 
 def ridge(ground: Ground) -> Floats:
@@ -123,17 +123,15 @@ def knn(ground: Ground) -> Floats:
 def logistic(ground: Ground) -> Floats:
     from sklearn.linear_model import LogisticRegression
 
-    found = out_of_fold(lambda: LogisticRegression(C=0.03, max_iter=100), ground.inputs, ground)
+    found = out_of_fold(partial(LogisticRegression, C=0.03, max_iter=100), ground.inputs, ground)
     return smoothed_log(found, ground.shares, SMOOTHING["logistic"])
 
 
 def boosting(ground: Ground) -> Floats:
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier as Boosting
 
     seed = ground.seed % 2**32
-    found = out_of_fold(
-        lambda: HistGradientBoostingClassifier(max_iter=60, early_stopping=False, random_state=seed), ground.raw, ground
-    )
+    found = out_of_fold(partial(Boosting, max_iter=60, early_stopping=False, random_state=seed), ground.raw, ground)
     return smoothed_log(found, ground.shares, SMOOTHING["boosting"])
 
 
@@ -150,8 +148,7 @@ def tree_scores(ground: Ground, sizes: Sizes, forest: Any) -> Floats:
     """Out of bag; rows beyond those the trees learn from are judged by all trees. With copies: out of fold."""
     learners = _tree_learners(ground, sizes)
     if ground.has_copies:
-        make = _tree_maker(ground, sizes)
-        found = out_of_fold(lambda: make(bootstrap=False), ground.raw, ground, learners)
+        found = out_of_fold(_tree_maker(ground, sizes), ground.raw, ground, learners)
         return smoothed_log(found, ground.shares, SMOOTHING["trees"])
     found = np.zeros((len(ground.given), ground.n_classes))
     found[np.ix_(learners, forest.classes_)] = np.nan_to_num(forest.oob_decision_function_)
@@ -171,14 +168,10 @@ def _tree_learners(ground: Ground, sizes: Sizes) -> Codes:
 def _tree_maker(ground: Ground, sizes: Sizes) -> Callable[..., Any]:
     from sklearn.ensemble import ExtraTreesClassifier
 
-    number = sizes.trees
-    most = int(sizes.leaf_entries / (number * ground.n_classes))
-    limit = {} if most > len(ground.given) else {"max_leaf_nodes": max(most, 16)}
-
-    def make(**options: Any) -> Any:
-        return ExtraTreesClassifier(number, min_samples_leaf=2, random_state=ground.seed % 2**32, **limit, **options)
-
-    return make
+    most = int(sizes.leaf_entries / (sizes.trees * ground.n_classes))
+    leaves = None if most > len(ground.given) else max(most, 16)
+    seed = ground.seed % 2**32
+    return partial(ExtraTreesClassifier, sizes.trees, min_samples_leaf=2, max_leaf_nodes=leaves, random_state=seed)
 
 
 def out_of_fold(make: Callable[[], Any], inputs: NDArray[Any], ground: Ground, learners: Codes | None = None) -> Floats:

@@ -1,4 +1,4 @@
-"""Features as the members of the pool see them: one rule, learned on the data, the same for new rows.
+"""Features as the members of the pool see them, by one rule for these rows and new ones; and which rows are copies.
 
 Every column is brought to a normal shape by its ranks and to unit variance, so that units, skew and heavy tails do not
 matter; more than WIDE columns are projected on their leading principal components. Trees see the columns as they are.
@@ -9,7 +9,7 @@ Knows a dense matrix; does not know labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 Matrix = NDArray[np.float64]
+Groups = NDArray[np.int64]
 
 WIDE = 256  # columns above which principal components take their place
 KNOTS = 512  # of a column with more distinct values than that
 FITTED = 20_000  # rows from which components are learned at most
-NAMED = 10  # columns that are listed by name
+ROUNDED = 1e-300  # the logarithm of nothing
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,6 @@ class Preparation:
             knots = slice(self.starts[place], self.starts[place + 1])
             out[:, place] = np.interp(raw[:, column], self.values[knots], self.scores[knots])
         return out if self.components is None else np.asarray(out @ self.components)
-
-    @property
-    def n_outputs(self) -> int:
-        return len(self.columns) if self.components is None else int(self.components.shape[1])
 
 
 def dense(matrix: Any) -> NDArray[Any]:
@@ -68,9 +65,7 @@ def fit_preparation(matrix: NDArray[Any]) -> Preparation:
     plain = Preparation(columns, np.array(starts), np.concatenate(values), np.concatenate(scores), None)
     if len(columns) <= WIDE:
         return plain
-    return Preparation(
-        columns, plain.starts, plain.values, plain.scores, _components(plain(matrix[_some(len(matrix))]))
-    )
+    return replace(plain, components=_components(plain(matrix[_some(len(matrix))])))
 
 
 def _knots(column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -105,24 +100,35 @@ def _some(n: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).permutation(n)[:FITTED])
 
 
-def odd_columns(matrix: NDArray[Any], names: list[str] | None = None) -> dict[str, list[str]]:
-    """Columns that a person should know of, by name or position: constant ones, copies of another, row counters."""
-    called = [str(place) for place in range(matrix.shape[1])] if names is None else names
-    constant = matrix.max(axis=0) == matrix.min(axis=0)
-    found: dict[str, list[str]] = {"constant": [], "copies": [], "counters": []}
-    seen: dict[bytes, int] = {}
-    for place in range(matrix.shape[1]):
-        column = np.ascontiguousarray(matrix[:, place])
-        if constant[place]:
-            found["constant"].append(called[place])
-        elif (first := seen.setdefault((column + 0.0).tobytes(), place)) != place:
-            found["copies"].append(f"{called[place]} (of {called[first]})")
-        elif _counts(column):
-            found["counters"].append(called[place])
-    return {kind: columns for kind, columns in found.items() if columns}
+def groups_of_copies(matrix: NDArray[Any]) -> Groups:
+    """(n,) the group of every row; rows that are copies of one another share one.
+
+    Copies must not judge each other: each carries the other's label. But in a table of few distinct rows identical rows
+    are different people, who do judge each other. So identical rows count as copies where coincidence is improbable.
+    """
+    n = len(matrix)
+    alone = np.arange(n)
+    rows = np.ascontiguousarray(matrix) + 0.0  # minus zero is zero
+    as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, group = np.unique(as_bytes, return_index=True, return_inverse=True)
+    if len(first) == n or not _improbable(rows, n):
+        return alone
+    return np.asarray(group.ravel(), dtype=np.int64)
 
 
-def _counts(column: NDArray[Any]) -> bool:
-    """Whether it goes on by the same step from row to row, as a row number does."""
-    steps = np.diff(column.astype(np.float64))
-    return len(steps) > 2 and steps[0] != 0 and bool((steps == steps[0]).all())
+def _improbable(rows: NDArray[Any], n: int) -> bool:
+    """The chance that two rows share all values, column by column, times the number of pairs, is below one."""
+    log_chance = 0.0
+    for column in rows.T:
+        _, counts = np.unique(column, return_counts=True)
+        log_chance += np.log(max(float(((counts / n) ** 2).sum()), ROUNDED))
+    return bool(log_chance + 2 * np.log(n) < 0)
+
+
+def deal_into_folds(groups: Groups, n_folds: int, seed: int) -> NDArray[np.int64]:
+    """(n,) the fold of every row, drawn without looking at labels; copies share one."""
+    n_groups = int(groups.max()) + 1 if len(groups) else 0
+    order = np.random.default_rng(seed).permutation(n_groups)
+    fold_of_group = np.empty(n_groups, dtype=np.int64)
+    fold_of_group[order] = np.arange(n_groups) % n_folds
+    return np.asarray(fold_of_group[groups])

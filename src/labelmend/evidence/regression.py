@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.evidence.copies import Groups
+from labelmend.evidence.preparation import Groups
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -25,7 +25,7 @@ PENALTIES = 10.0 ** np.arange(-2, 3.1, 0.5)
 WIDTHS = (0.3, 1.0)  # of the kernel, as multiples of the median squared distance
 LANDMARKS, FEW_LANDMARKS = 800, 200
 CENTRED_SCALE = 5.0  # of centred regression answers, which lie between -1 and 1
-LEAST_LEFT = 0.02  # of a row's own leverage: beyond, a row is hardly told by the others
+LEAST_LEFT = 0.02  # of a row's own leverage: beyond, the other rows hardly determine it
 BLOCK = 4096  # rows whose features are held at once
 JUDGED = 5_000  # rows on which penalties and widths are compared
 
@@ -37,13 +37,11 @@ class Taught:
     given: Codes  # -1: none
     n_classes: int
     groups: Groups  # copies share one
-    weights: Floats | None = None  # (n,) how much each label counts; None: all the same
 
     @cached_property
     def counts(self) -> Floats:
-        """(n,) how much each row teaches; without a label nothing."""
-        labelled = (self.given >= 0).astype(float)
-        return labelled if self.weights is None else labelled * self.weights
+        """(n,) 1 where a row teaches, 0 where it has no label."""
+        return (self.given >= 0).astype(float)
 
     def onehot(self, rows: slice | Codes) -> Floats:
         given = self.given[rows]
@@ -53,7 +51,7 @@ class Taught:
         return out
 
     def with_copies(self, rows: slice | Codes) -> tuple[Floats, Floats]:
-        """What some rows and their copies teach together: how much, and (rows, C) how much of each class."""
+        """How often some rows and their copies teach together, in all and (rows, C) of each class."""
         if self.groups.max() + 1 == len(self.groups):
             return self.counts[rows], self.counts[rows, None] * self.onehot(rows)
         labels = _sum_by(self.groups, self.counts[:, None] * self.onehot(slice(None)))
@@ -205,7 +203,6 @@ class Regression:
         """(n, C). Of g copies with leverage h and labels y, the answer without them is (f - h sum y) / (1 - g h).
 
         No label of theirs is left in f - h sum y, also where the divisor is bounded.
-        A weight counts like so many copies.
         """
         n = self.solved.features.n
         answers, own = np.empty((n, taught.n_classes)), np.empty(n)
@@ -237,7 +234,7 @@ def centred(answers: Floats) -> Floats:
     return np.asarray(CENTRED_SCALE * (answers - answers.mean(axis=1, keepdims=True)))
 
 
-def _left(own: Floats, count: Floats | float = 1.0) -> Floats:
+def _left(own: Floats, count: Floats) -> Floats:
     return np.asarray(np.maximum(1 - count * own, LEAST_LEFT))[:, None]
 
 

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from labelmend.decision.pool import fit_weights
 from labelmend.ensemble.nets.mlp import MLP
-from labelmend.evidence.copies import deal_into_folds, groups_of_copies
 from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.evidence.members import SMOOTHING, Ground, Sizes, class_shares, grow_trees, tree_scores
-from labelmend.evidence.preparation import Preparation
+from labelmend.evidence.preparation import Preparation, deal_into_folds, groups_of_copies
 from labelmend.evidence.regression import CENTRED_SCALE, Kernel, Linear, Regression, centred, fit_kernel, fit_regression
 from labelmend.models.pooled import LEAST, Forest, NormalScores, Pooled, Tensors, Tree
 from labelmend.samples import VectorSamples

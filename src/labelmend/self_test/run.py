@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from labelmend.config import RunConfig, read_config
 from labelmend.decision.posterior import KEPT
 from labelmend.diagnosis.planting import KINDS, Planted, plant, plantable
-from labelmend.diagnosis.reliability import Share, over_repetitions, wilson
+from labelmend.diagnosis.reliability import Interval, over_repetitions, wilson
 from labelmend.ensemble.run import Progress
 from labelmend.errors import ConfigError, LabelmendWarning, MissingExtraError
 from labelmend.inputs.arrays import notice, read_all, read_ids
@@ -39,7 +39,7 @@ from labelmend.runs.assemble import assemble
 from labelmend.runs.solve import Solution, solve
 from labelmend.runs.task import Task, vector_task
 from labelmend.samples import VectorSamples
-from labelmend.self_test import rivals
+from labelmend.self_test import comparison
 from labelmend.storage.source import ARRAYS, call_text
 
 STANDARD_KINDS = ("random", "confusing", "patch")
@@ -56,9 +56,9 @@ class MethodScore:
     kind: str
     method: str
     planted: int  # errors in all repetitions together
-    found: Share
-    mended: Share
-    broken: Share
+    found: Interval
+    mended: Interval
+    broken: Interval
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,8 @@ class SelfTest:
 
     def summary(self) -> dict[str, Any]:
         """Ready for JSON."""
-        named = ("rows", "looks_clean", "share", "repeats")
         return {
-            **{name: getattr(self, name) for name in named},
+            **{name: getattr(self, name) for name in ("rows", "looks_clean", "share", "repeats")},
             "interval": "90 %, Wilson" if self.repeats == 1 else "90 %, Student's t over repetitions",
             "scores": [asdict(score) for score in self.scores],
             "seconds": round(self.seconds, 3),
@@ -147,7 +146,7 @@ class Order:
 
 
 def check_order(kinds: Sequence[str], share: float, repeats: int) -> Order:
-    """What is wrong here is told before any work."""
+    """Refuses wrong values before any work."""
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise ConfigError(f"kinds must be among {', '.join(KINDS)}. Got {', '.join(map(str, unknown))} instead.")
     if not kinds:
@@ -185,7 +184,7 @@ def run_selftest(task: Task, assemble: Assemble, order: Order, progress: Progres
 
 @dataclass(frozen=True)
 class _Trial:
-    """The data, and what a plain run knows of them."""
+    """The data, and what a plain run knows about them."""
 
     task: Task
     features: NDArray[Any]
@@ -213,10 +212,9 @@ class _Trial:
             done = solve(replace(self.task, problem=problem, settings=settings))
             return done.conclusions.decision.labels.cpu().numpy()
         known = np.flatnonzero(planted.labels >= 0)  # neighbours have no notion of a missing label
-        neighbours, seed = settings.graph_k, settings.seed
-        answer = rivals.METHODS[method](self.features[known], planted.labels[known], neighbours, seed)
         labels = planted.labels.copy()
-        labels[known] = answer.labels
+        correct = comparison.METHODS[method]
+        labels[known] = correct(self.features[known], labels[known], settings.graph_k, settings.seed).labels
         return labels
 
     def count(self, planted: Planted, labels: NDArray[np.int64]) -> Counts:
@@ -232,7 +230,7 @@ class _Trial:
 def _methods() -> tuple[list[str], list[str]]:
     """Who can be compared here, and a note about who cannot."""
     try:
-        rivals.prepare("cleanlab")
+        comparison.prepare("cleanlab")
     except MissingExtraError as error:
         return [method for method in METHODS if method != "cleanlab"], [str(error)]
     return list(METHODS), []
@@ -240,12 +238,11 @@ def _methods() -> tuple[list[str], list[str]]:
 
 def _score(kind: str, method: str, counts: Sequence[Counts]) -> MethodScore:
     planted, found, mended, watched, broken = zip(*counts, strict=True)
-    parts = ((found, planted), (mended, planted), (broken, watched))
-    return MethodScore(kind, method, sum(planted), *(_share(part, whole) for part, whole in parts))
+    shares = (_share(*parts) for parts in ((found, planted), (mended, planted), (broken, watched)))
+    return MethodScore(kind, method, sum(planted), *shares)
 
 
-def _share(parts: Sequence[int], wholes: Sequence[int]) -> Share:
+def _share(parts: Sequence[int], wholes: Sequence[int]) -> Interval:
     if len(parts) == 1:
         return wilson(parts[0], wholes[0])
-    shares = [part / whole if whole else None for part, whole in zip(parts, wholes, strict=True)]
-    return over_repetitions(shares, sum(wholes))
+    return over_repetitions([part / whole for part, whole in zip(parts, wholes, strict=True)], sum(wholes))

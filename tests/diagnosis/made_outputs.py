@@ -5,11 +5,6 @@ import numpy as np
 from labelmend.diagnosis.run_outputs import RunOutputs
 
 
-def centred(logits):
-    logits = np.asarray(logits, dtype=float)
-    return logits - logits.mean(axis=1, keepdims=True)
-
-
 def by_hand(given, decided, graphs, **changes):
     """Whatever is not said is plain: kept where given is decided, a net that speaks like the graphs, no neighbours."""
     given, decided, graphs = np.asarray(given), np.asarray(decided), np.asarray(graphs, dtype=float)
@@ -19,7 +14,7 @@ def by_hand(given, decided, graphs, **changes):
         "confidence": np.ones(n),
         "kept": given == decided,
         "fixed": np.zeros(n, dtype=bool),
-        "logits": centred(np.log(np.maximum(graphs, 1e-6))),
+        "net": np.maximum(graphs, 1e-6) / np.maximum(graphs, 1e-6).sum(axis=1, keepdims=True),
         "length": np.ones(n),
         "predicted": graphs,
         "posterior": np.eye(n_classes)[decided],
@@ -49,7 +44,7 @@ def clusters(n_classes=4, size=300, seed=0):
     return true, at, near, shares
 
 
-def told_of(true, near, shares, given):
+def outputs_of(true, near, shares, given):
     """A run that decides right and holds every wrong label wrong."""
     n_classes = shares.shape[1]
     counts = np.full((n_classes, n_classes), 0.5)
