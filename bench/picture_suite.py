@@ -153,18 +153,9 @@ def gpu_round_options(options: argparse.ArgumentParser) -> None:
     _add_data(options)
     options.add_argument("--batch-size", type=int, default=256, metavar="N", help="default 256")
     options.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds timed, after 2 others (default 7)")
-    options.add_argument(
-        "--check",
-        action="store_true",
-        help="compare what a GPU computes with a CPU, on a small problem, and nothing else",
-    )
 
 
 def gpu_round(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
-    if options.check:
-        from bench.gpu_check import check
-
-        return check(say)
     from bench.gpu_round import measure_round
 
     return measure_round(options.data, options.batch_size, options.rounds, options.quick, say)
@@ -207,7 +198,7 @@ def annotators(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
 
 PICTURE_BENCHMARKS: dict[str, PictureBenchmark] = {
     "gpu-round": PictureBenchmark(
-        "time of one round on CIFAR-10 by stage; --check compares GPU and CPU", gpu_round_options, gpu_round, None
+        "time of one round on CIFAR-10 by stage (--data)", gpu_round_options, gpu_round, None
     ),
     "pictures": PictureBenchmark(
         "test and label accuracy on CIFAR-10 with human and drawn labels (--data, --labels)", pictures_options, pictures
