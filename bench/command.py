@@ -15,7 +15,7 @@ from labelmend.errors import ConfigError
 from labelmend.selftest.rivals import METHODS
 
 README_TABLE = "readme-table"
-PAPER, ZOO = "paper", "zoo"
+PAPER, ZOO, HOUSE = "paper", "zoo", "house"
 OF_THEIR_OWN = {**PICTURE_BENCHMARKS, **TRUST_BENCHMARKS}  # with options and measurements of their own
 
 
@@ -39,10 +39,14 @@ def _run(argv: list[str]) -> int:
         from bench.zoo.command import main as zoo
 
         return zoo(rest)
+    if name == HOUSE:
+        from bench.house import main as house
+
+        return house(rest)
     if name in OF_THEIR_OWN:
         return run_its_own_way(name, rest)
     if name not in BENCHMARKS:
-        known = ", ".join([*BENCHMARKS, *OF_THEIR_OWN, PAPER, ZOO, README_TABLE])
+        known = ", ".join([*BENCHMARKS, *OF_THEIR_OWN, PAPER, ZOO, HOUSE, README_TABLE])
         raise ConfigError(f"the benchmark must be one of {known}. Got {name!r} instead.")
     return run(name, parser(name).parse_args(rest))
 
@@ -58,6 +62,7 @@ def listing() -> list[str]:
         "",
         f"  {ZOO:<16}many data sets and kinds of errors in parallel, resumed; python -m bench zoo --help",
         f"  {PAPER:<16}every table and figure of the paper; python -m bench paper --list",
+        f"  {HOUSE:<16}modules, lines, imports and parameters of the library, beside what is asked",
         f"  {README_TABLE:<16}print the tables of the README from the JSON files",
         "",
         "python -m bench NAME [--seeds N] [--data DIR] [--out FILE.json] [--methods NAME ...] [--quick]",
