@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.paper.experiment import Keeping, Options, Result, chosen_cells, identity
 from bench.paper.registry import MODULES, experiment_named
-from bench.paper.rows import READINGS
+from bench.paper.rows import READINGS, TITLES
 from labelmend.ensemble.time_limit import read_seconds
 from labelmend.errors import ConfigError
 
@@ -130,7 +130,9 @@ def _orders(name: str, options: Options, arguments: argparse.Namespace) -> list[
     experiment = experiment_named(name)
     if missing := experiment.missing(options):
         raise ConfigError(f"{name} needs {experiment.needs}. {missing}.")
-    cells = chosen_cells(experiment.cells(options), arguments.rows, arguments.columns)
+    stored = {title: row for row, title in TITLES.items()}
+    rows = arguments.rows and [stored.get(row, row) for row in arguments.rows]
+    cells = chosen_cells(experiment.cells(options), rows, arguments.columns)
     return [Order(name, cell, options) for cell in cells]
 
 
