@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.datasets import read_arrays
-from bench.picture_suite import Findings, PictureTrial
-from bench.runner import Say
+from bench.record import Findings, Say, Trial
 from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.errors import LabelmendWarning, MissingExtraError
 from labelmend.selftest.scores import Figures
@@ -194,7 +193,7 @@ def _quality(data: Labelled, quality: FloatArray) -> Figures:
     }
 
 
-def _trial(name: str, method: str, data: Labelled, seed: int, say: Say) -> PictureTrial:
+def _trial(name: str, method: str, data: Labelled, seed: int, say: Say) -> Trial:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)
         if method == "cleanlab":
@@ -203,7 +202,7 @@ def _trial(name: str, method: str, data: Labelled, seed: int, say: Say) -> Pictu
         try:
             answer: Any = METHODS[method](data, seed)
         except MissingExtraError:
-            return PictureTrial(name, method, {}, "not installed")
+            return Trial(name, method, {}, "not installed")
     figures = {**score(data, answer), "seconds": time.perf_counter() - began}
     say(f"{name}  {method}  seed {seed}  {figures['label_accuracy']:.4f} of the labels right")
-    return PictureTrial(name, method, figures)
+    return Trial(name, method, figures)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from bench.picture_data import PictureSet
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import choose_device
 from labelmend.ensemble.embed import embed
 from labelmend.ensemble.records import RoundRecord

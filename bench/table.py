@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -220,9 +221,12 @@ def terminal_lines(record: dict[str, Any]) -> list[str]:
     return [*lines, *fact_lines(record)]
 
 
-def readme_table(paths: Sequence[Path]) -> str:
-    """One Markdown table per file, in the order of the files."""
-    return "\n\n".join(markdown(read_record(path)) for path in paths)
+def main(words: Sequence[str]) -> int:
+    """`python -m bench readme-table`: one Markdown table per file, in the order of the files."""
+    options = argparse.ArgumentParser("python -m bench readme-table", description=main.__doc__)
+    options.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
+    print("\n\n".join(markdown(read_record(path)) for path in options.parse_args(words).files))
+    return 0
 
 
 def markdown(record: dict[str, Any]) -> str:

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.datasets import digit_rows, human, read_arrays
-from bench.picture_suite import OURS, Findings, PictureBenchmark, PictureTrial
-from bench.runner import Say
+from bench.record import OURS, Benchmark, Findings, Say, Trial
 from labelmend.api import correct
 from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.diagnosis import noise
@@ -75,7 +74,7 @@ def kinds(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
                     given = noise.mixture(true_labels, rates, probabilities, features, rng)
                     result, seconds = _corrected(features, given, seed, options.quick)
                     figures = {**profile_figures(result, true_labels, max(rates, key=lambda k: rates[k])), **seconds}
-                    trials.append(PictureTrial(f"{name}, {mixture}, {rate:.0%}", OURS, figures))
+                    trials.append(Trial(f"{name}, {mixture}, {rate:.0%}", OURS, figures))
                     say(f"{trials[-1].name}  seed {seed}  right {figures['kind_right']:.0f}")
     return Findings(trials, {"notes": _kind_notes(trials)})
 
@@ -163,7 +162,7 @@ def outlier_figures(scores: NDArray[np.floating], foreign: NDArray[np.bool_]) ->
     return {"auroc": float(roc_auc_score(foreign, scores)), "foreign_in_least": float(foreign[least].mean())}
 
 
-def _outlier_trials(case: str, result: Correction, data: Planted, seconds: Figures) -> list[PictureTrial]:
+def _outlier_trials(case: str, result: Correction, data: Planted, seconds: Figures) -> list[Trial]:
     """Ours, and two plain scores of the same run and rows."""
     assert result.reason is not None
     assert result.misfit is not None
@@ -181,9 +180,9 @@ def _outlier_trials(case: str, result: Correction, data: Planted, seconds: Figur
     votes = np.asarray(result.votes.todense())
     entropy = -(votes * np.log(np.maximum(votes, 1e-12))).sum(axis=1)
     return [
-        PictureTrial(case, OURS, ours),
-        PictureTrial(case, "10-NN distance in the features", outlier_figures(_distance(data.features), foreign)),
-        PictureTrial(case, "entropy of the votes", outlier_figures(entropy, foreign)),
+        Trial(case, OURS, ours),
+        Trial(case, "10-NN distance in the features", outlier_figures(_distance(data.features), foreign)),
+        Trial(case, "entropy of the votes", outlier_figures(entropy, foreign)),
     ]
 
 
@@ -228,7 +227,7 @@ def _n_rows(options: argparse.Namespace) -> int:
     return QUICK_ROWS if options.quick else ROWS
 
 
-def _kind_notes(trials: Sequence[PictureTrial]) -> list[str]:
+def _kind_notes(trials: Sequence[Trial]) -> list[str]:
     right = sum(float(trial.figures["kind_right"] or 0) for trial in trials)
     inside = sum(float(trial.figures["rate_inside"] or 0) for trial in trials)
     return [
@@ -243,14 +242,14 @@ def _add_data(options: argparse.ArgumentParser) -> None:
     )
 
 
-TRUST_BENCHMARKS: dict[str, PictureBenchmark] = {
-    "kinds": PictureBenchmark(
+TRUST_BENCHMARKS: dict[str, Benchmark] = {
+    "kinds": Benchmark(
         "kind of errors and noise rate told from planted mixtures, digits and CIFAR-10 features (--data)",
         kinds_options,
         kinds,
         3,
     ),
-    "outliers": PictureBenchmark(
+    "outliers": Benchmark(
         "foreign samples told from real ones, digits and CIFAR-10 features (--data)", outliers_options, outliers, 2
     ),
 }

@@ -19,7 +19,7 @@ from bench.paper.sweep import CIFAR10, NEEDS, Sweep, missing, task_of
 from bench.paper.tables import grouped
 from bench.paper.trial import mend
 from bench.paper.vectors import DIGITS, FEATURES, SYMMETRIC80
-from bench.runner import Say
+from bench.record import Say
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.state import RoundState
 

@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     from bench.paper.page import update_section
     from bench.paper.play import play_cells
     from bench.paper.results import read_results
-    from bench.runner import say_to_stderr
+    from bench.record import say_to_stderr
 
     name, options = arguments.name, _options(arguments)
     out = _out(arguments)
@@ -143,7 +143,7 @@ def _out(arguments: argparse.Namespace) -> Path:
 def run_queue(arguments: argparse.Namespace) -> int:
     """The cells of every line of a file, with what this command says besides; results only, no page."""
     from bench.paper.play import play_cells
-    from bench.runner import say_to_stderr
+    from bench.record import say_to_stderr
 
     keeping, orders = _options(arguments).keeping, []
     for line in _lines(arguments.queue):

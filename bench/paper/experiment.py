@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.runner import Say
+from bench.record import Say
 from labelmend.errors import ConfigError
 from labelmend.selftest.scores import Figures
 

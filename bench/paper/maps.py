@@ -23,7 +23,7 @@ from bench.paper.rows import DEFAULT
 from bench.paper.sweep import CIFAR10, NEEDS, Sweep, missing, task_of
 from bench.paper.trial import Truth, mend, train_plainly
 from bench.paper.vectors import DIGITS, FEATURES, SYMMETRIC40, SYMMETRIC50
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import Task
 from labelmend.ensemble.embed import embed
 

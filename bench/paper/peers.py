@@ -26,7 +26,7 @@ from bench.paper.sweep import QUICK_EPOCHS, data_sets, missing, seeds_of, task_o
 from bench.paper.tables import Shape, show_tables
 from bench.paper.trial import Codes, label_figures, mend, train_plainly
 from bench.paper.vectors import DIGITS, FEATURE_ROWS, FEATURES, HUMAN, PLANTED, human_columns, vectors_of
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import Task
 from labelmend.config import follow, make_config
 from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalized_graph

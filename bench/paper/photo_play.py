@@ -14,7 +14,7 @@ from bench.paper.photo_task import PhotoTask
 from bench.paper.trial import Outcome, mend, train_plainly
 from bench.photo_lists import IntArray
 from bench.plain_net import Draw
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import Task
 from labelmend.config import RunConfig
 from labelmend.ensemble.fit import balanced

@@ -23,7 +23,7 @@ from bench.paper.experiment import Options
 from bench.paper.trial import Truth, codes_of
 from bench.photo_lists import IntArray, PhotoList, joined
 from bench.picture_data import QUICK
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import Task
 from labelmend.errors import ConfigError
 from labelmend.images import DECODED, default_cache, pixels_as_tensor, trained_task

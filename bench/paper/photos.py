@@ -26,7 +26,7 @@ from bench.paper.photo_task import PhotoSet, clothes, clothes_and_clean, food, p
 from bench.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT, ablation_changes
 from bench.paper.tables import Shape, grouped, show_tables, table
 from bench.photo_lists import find_folder
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import Task
 from labelmend.config import RunConfig, make_config
 from labelmend.errors import DataError

@@ -34,7 +34,7 @@ from bench.paper.experiment import Cell, Keeping, Measured, Options, Result, ide
 from bench.paper.keeping import OutOfTimeError
 from bench.paper.registry import experiment_named
 from bench.paper.results import append_result, read_results
-from bench.runner import Say, machine, versions
+from bench.record import Say, machine, versions
 from labelmend.errors import LabelmendWarning, MissingExtraError
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}

@@ -15,7 +15,7 @@ from bench.paper import cifar
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
 from bench.paper.rows import NET, READINGS, SOFT, WITH_MIXUP, WITHOUT
 from bench.paper.tables import Shape, show_tables
-from bench.runner import Say
+from bench.record import Say
 
 EPOCHS, QUICK_EPOCHS = 30, 2
 DATA, COLUMNS = "cifar10", ("symmetric 50 %", "symmetric 80 %")

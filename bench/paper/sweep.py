@@ -29,7 +29,7 @@ from bench.paper.vectors import (
     missing_features,
     task_of_vectors,
 )
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import Task
 from labelmend.errors import ConfigError
 

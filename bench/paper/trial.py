@@ -20,7 +20,7 @@ from bench.paper.experiment import Keeping
 from bench.paper.keeping import kept
 from bench.paper.rounds import diagnose
 from bench.plain_net import Draw, train_plain_net
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import Task, final_decision, seeded
 from labelmend.decision.deciding import decider
 from labelmend.decision.posterior import STATUS_NAMES

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.picture_suite import PictureTrial
-from bench.runner import Say, say_to_stderr, whole_record, write_json
+from bench.record import Say, Trial, say_to_stderr, whole_record, write_json
 from bench.table import circumstances
 from bench.zoo import cells as zoo_cells
 from bench.zoo.cells import CLEAN, Cell, ZooSet
@@ -204,13 +203,13 @@ def counts(lines: Sequence[Line], asked: int) -> list[str]:
     return notes
 
 
-def trials(line: Line) -> list[PictureTrial]:
+def trials(line: Line) -> list[Trial]:
     """One a method, for the record: shares of one."""
     rows = []
     for method, figures in line["methods"].items():
         if method in (OURS, "given", "pool", "ensemble", "best_guess", *RIVALS):
             shares: dict[str, float | None] = {FIGURES[name]: value / 100 for name, value in figures.items()}
-            rows.append(PictureTrial(line["kind"], method, shares))
+            rows.append(Trial(line["kind"], method, shares))
     return rows
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.paper.play import ONE_THREAD
-from bench.runner import Say
+from bench.record import Say
 from bench.zoo import classifier, measure
 from bench.zoo.cells import Cell, Key
 from bench.zoo.measure import Line
