@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench.picture_trial import wait_for
 from bench.record import OURS, Findings, Say, Trial
-from bench.trial import peak_bytes
+from bench.trial import peak_bytes, wait_for
 from labelmend.api import choose_device
 from labelmend.errors import ConfigError
 from labelmend.inputs.backbones.backbone import Backbone

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from bench.picture_data import QUICK, PictureSet, random_pictures, read_pictures
-from bench.picture_trial import wait_for
 from bench.record import OURS, Findings, Say, Trial
+from bench.trial import wait_for
 from labelmend.api import choose_device, make_problem, seeded
 from labelmend.config import RunConfig, follow, make_config
 from labelmend.engines.local import LocalEngine, fast_arithmetic

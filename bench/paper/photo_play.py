@@ -10,10 +10,10 @@ from dataclasses import replace
 import torch
 
 from bench.paper.experiment import Measured
+from bench.paper.photo_lists import IntArray
 from bench.paper.photo_task import PhotoTask
+from bench.paper.plain_net import Draw
 from bench.paper.trial import Outcome, mend, train_plainly
-from bench.photo_lists import IntArray
-from bench.plain_net import Draw
 from bench.record import Say
 from labelmend.api import Task
 from labelmend.config import RunConfig

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.clothing1m import read_clothing1m
-from bench.food101 import read_food101_test, read_food101n
+from bench.paper.clothing1m import read_clothing1m
 from bench.paper.experiment import Options
+from bench.paper.food101 import read_food101_test, read_food101n
+from bench.paper.photo_lists import IntArray, PhotoList, joined
 from bench.paper.trial import Truth, codes_of
-from bench.photo_lists import IntArray, PhotoList, joined
 from bench.picture_data import QUICK
 from bench.record import Say
 from labelmend.api import Task

@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.clothing1m import lists_in
-from bench.food101 import IMAGE_LIST, TEST, refuse_swapped
+from bench.paper.clothing1m import lists_in
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
+from bench.paper.food101 import IMAGE_LIST, TEST, refuse_swapped
+from bench.paper.photo_lists import find_folder
 from bench.paper.photo_play import FIGURES, as_they_are, corrected, fine_tuned, new_classifier
 from bench.paper.photo_task import PhotoSet, clothes, clothes_and_clean, food, photo_task, weights_of
 from bench.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT, ablation_changes
 from bench.paper.tables import Shape, grouped, show_tables, table
-from bench.photo_lists import find_folder
 from bench.record import Say
 from labelmend.api import Task
 from labelmend.config import RunConfig, make_config

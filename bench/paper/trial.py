@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from bench.paper.experiment import Keeping
 from bench.paper.keeping import kept
+from bench.paper.plain_net import Draw, train_plain_net
 from bench.paper.rounds import diagnose
-from bench.plain_net import Draw, train_plain_net
 from bench.record import Say
+from bench.trial import wait_for
 from labelmend.api import Task, final_decision, seeded
 from labelmend.decision.deciding import decider
 from labelmend.decision.posterior import STATUS_NAMES
@@ -116,8 +117,7 @@ class Observer:
 
     def _begin(self) -> float:
         self.seen.append({})
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)  # what the round left to do on a GPU is the round's
+        wait_for(self.device)  # what the round left to do on a GPU is the round's
         return time.perf_counter()
 
     def _end(self, began: float) -> None:

@@ -3,7 +3,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bench.clothing1m import read_clothing1m
+from bench.paper.clothing1m import read_clothing1m
 from labelmend.errors import DataError
 from labelmend.inputs.pictures.cache import decode
 from photo_sets import CLOTHES, change, clothing1m, food101n

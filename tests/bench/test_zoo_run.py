@@ -8,6 +8,7 @@ import torch
 from zoo_stub import nearest_mean
 
 from bench.command import main
+from bench.lines import append_line
 from bench.zoo import answers, classifier, rivals, run
 from bench.zoo import command as zoo_command
 from bench.zoo.cells import choose_cells, find_sets
@@ -163,9 +164,9 @@ def test_a_torn_last_line_is_passed_over_and_begun_anew(tmp_path):
     one, two = ({"version": 1, "name": name, "kind": "clean", "assume": "auto", "seed": 0} for name in "ab")
     path.write_text(json.dumps(one) + "\n" + json.dumps(two)[:20], encoding="utf-8")
     assert list(run.read_lines(path)) == [("a", "clean", "auto", 0)]
-    run.append_line(path, two)
+    append_line(path, two)
     assert [key[0] for key in run.read_lines(path)] == ["a", "b"]
-    run.append_line(path, {**one, "classifier": {}})
+    append_line(path, {**one, "classifier": {}})
     assert "classifier" in run.read_lines(path)["a", "clean", "auto", 0]  # the last line of a cell counts
 
 

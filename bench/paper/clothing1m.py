@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.photo_lists import PhotoList, bad_line, checked_key, find_folder, keys_of, lines_of
+from bench.paper.photo_lists import PhotoList, bad_line, checked_key, find_folder, keys_of, lines_of
 from labelmend.errors import DataError
 
 NOISY, CLEAN, TEST = "noisy_train_key_list.txt", "clean_train_key_list.txt", "clean_test_key_list.txt"

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.photo_lists import (
+from bench.paper.photo_lists import (
     IntArray,
     Line,
     PhotoList,
