@@ -13,13 +13,12 @@ from bench.table import circumstances
 from bench.zoo import cells as zoo_cells
 from bench.zoo.cells import CLEAN, Cell, ZooSet
 from bench.zoo.layout import Table
-from bench.zoo.limits import is_whole
+from bench.zoo.limits import is_whole, let_in, limits_table, verdicts
 from bench.zoo.measure import OURS, Line
 from bench.zoo.rivals import TITLES as RIVALS
 from bench.zoo.rivals import stored_figures
 from bench.zoo.run import Lines, check_classifiers, read_lines, run_cells
 from bench.zoo.tables import BETTER, by_kind, by_source, classifiers, duels, extremes, own_words, seconds, with_better
-from bench.zoo.verdict_tables import let_in, limits_table, verdicts
 from labelmend.errors import ConfigError
 
 NAME = "zoo"

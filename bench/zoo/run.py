@@ -6,9 +6,6 @@ line and is tried again by the next run.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -17,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import lines
-from bench.paper.play import ONE_THREAD
 from bench.record import Say
+from bench.workers import SPAWN, one_thread_each, start_worker
 from bench.zoo import classifier, measure
 from bench.zoo.cells import Cell, Key
 from bench.zoo.measure import Line
@@ -79,11 +76,7 @@ def started(orders: Sequence[tuple[Cell, Line | None, Any]], jobs: int) -> Itera
         measure.warm_up()
         yield ((order[0], partial(play, *order)) for order in orders)
     else:
-        # spawn: a fork of a process that has used threads may wait for ever
-        with (
-            one_thread_each(),
-            ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), start_worker) as pool,
-        ):
+        with one_thread_each(), ProcessPoolExecutor(jobs, SPAWN, begin) as pool:
             futures: dict[Future[Line], Cell] = {pool.submit(play, *order): order[0] for order in orders}
             try:
                 yield ((futures[future], future.result) for future in as_completed(futures))
@@ -91,37 +84,9 @@ def started(orders: Sequence[tuple[Cell, Line | None, Any]], jobs: int) -> Itera
                 pool.shutdown(wait=False, cancel_futures=True)
 
 
-def start_worker() -> None:
-    """A worker ends with the process that started it, however that ends.
-
-    Spawned, it forks again where that is usual: else cleanlab's own processes cannot start.
-    """
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    if "fork" in multiprocessing.get_all_start_methods():
-        multiprocessing.set_start_method("fork", force=True)
+def begin() -> None:
+    start_worker()
     measure.warm_up()
-
-
-def end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Numerical libraries read these as they are imported."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def read_lines(path: Path) -> Lines:

@@ -11,8 +11,7 @@ from typing import Any
 
 from bench.zoo import rivals
 from bench.zoo.cells import KINDS
-from bench.zoo.families import Mean, mean_over_families
-from bench.zoo.layout import Entry, Table
+from bench.zoo.layout import Entry, Mean, Table, mean_over_families
 from bench.zoo.measure import OURS, Line
 
 BETTER = "better_part"

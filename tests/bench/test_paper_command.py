@@ -136,12 +136,13 @@ def test_cells_run_in_several_processes_with_the_same_result(folder):
         assert two[key]["machine"]["threads"] == 1
 
 
+def die(pipe):
+    pipe.recv()
+    os._exit(3)
+
+
 def test_a_process_that_dies_is_a_cell_that_failed(folder, monkeypatch, capsys):
-    dying = [sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)"]
-    pipe = subprocess.PIPE
-    monkeypatch.setattr(
-        play._Worker, "_start", staticmethod(lambda: subprocess.Popen(dying, stdin=pipe, stdout=pipe, text=True))
-    )
+    monkeypatch.setattr(play, "answer_orders", die)
     words = ["resplit", "--quick", "--on", "digits", "--columns", "symmetric 50 %", "--jobs", "2"]
     assert paper(*words) == 1
     assert capsys.readouterr().out.count("its process ended with code 3") == 2

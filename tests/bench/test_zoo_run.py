@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 from concurrent.futures import Future
 
@@ -134,7 +135,7 @@ def test_weak_features_have_cells_of_their_own(corrections, tmp_path, capsys):
 
 @pytest.mark.usefixtures("votes_only")
 def test_the_classifier_is_checked_on_a_third_and_added_to_the_line(corrections, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(classifier, "MEMBERS", {"ridge": classifier.ridge, "10-NN": classifier.nearest})
+    monkeypatch.setattr(classifier, "MEMBERS", {name: classifier.MEMBERS[name] for name in ("ridge", "10-NN")})
     out = tmp_path / "zoo.jsonl"
     words = ("--only", "iris", "--kinds", "clean", "--out", str(out))
     assert zoo(*words) == 0
@@ -207,7 +208,7 @@ def test_several_processes_get_cells_and_give_lines(corrections, tmp_path, monke
 
     class Pool:
         def __init__(self, jobs, context, start):
-            asked.append((jobs, context.get_start_method(), start, dict(run.os.environ)["OMP_NUM_THREADS"]))
+            asked.append((jobs, context.get_start_method(), start, os.environ["OMP_NUM_THREADS"]))
 
         def __enter__(self):
             return self
@@ -228,5 +229,5 @@ def test_several_processes_get_cells_and_give_lines(corrections, tmp_path, monke
     cells = choose_cells([one for one in find_sets(None) if one.name == "iris"], ["clean", "random10"], [0])
     out = tmp_path / "zoo.jsonl"
     assert run.run_cells(cells, {}, out, 2, lambda text: None) == []
-    assert asked == [(2, "spawn", run.start_worker, "1")]
+    assert asked == [(2, "spawn", run.begin, "1")]
     assert set(run.read_lines(out)) == {cell.key for cell in cells}
