@@ -1,4 +1,4 @@
-"""The benchmarks on pictures: what each may be told, and what it measures. `command.py` runs them.
+"""The benchmarks on pictures: the options of each, and what it measures. `command.py` runs them.
 
 Each hands back trials and facts; machine, versions, n and spread are added where all benchmarks get them.
 """
@@ -51,7 +51,7 @@ def pictures_options(options: argparse.ArgumentParser) -> None:
         help=f"NAME of cifar10n_NAME, symmetricNN, asymmetricNN or clean (default {' '.join(SETS)})",
     )
     options.add_argument("--preset", choices=("plus", "paper"), default="plus")
-    options.add_argument("--rounds", type=int, metavar="N", help="default: what the preset says")
+    options.add_argument("--rounds", type=int, metavar="N", help="default: that of the preset")
     options.add_argument(
         "--time-limit", metavar="TIME", help="of each run, such as 6m; tests are not counted, the last decision is"
     )

@@ -48,7 +48,7 @@ class Findings:
 class Benchmark:
     about: str
     add_options: Callable[[argparse.ArgumentParser], None]
-    measure: Callable[[argparse.Namespace, int, Say], Findings]  # options, number of seeds, who is told about progress
+    measure: Callable[[argparse.Namespace, int, Say], Findings]  # options, number of seeds, progress
     seeds: int | None = 1  # None: it is repeated in a way of its own
 
 

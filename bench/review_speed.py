@@ -234,6 +234,6 @@ def over_http(link: str, n_decisions: int) -> dict[str, float | None]:
 
 
 def version(chromium: str) -> str:
-    told = subprocess.run([chromium, "--version"], capture_output=True, text=True).stdout
-    found = re.search(r"\d+(\.\d+)+", told)
+    shown = subprocess.run([chromium, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"\d+(\.\d+)+", shown)
     return found[0] if found else "of unknown version"

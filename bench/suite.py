@@ -59,7 +59,7 @@ def missing_methods(methods: Sequence[str]) -> dict[str, str]:
 
 
 def repeats(case: Case, method: str, alone: bool, absent: Mapping[str, str]) -> bool:
-    """Whether another seed says something new: the neighbours give the same answer to the same data."""
+    """Whether another seed adds something: the neighbours give the same answer to the same data."""
     return method not in absent and (alone or case.seeded or method == OURS)
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks of what the tool says about its own work: the kind of errors, and samples that fit no class.
+"""The benchmarks of what a run reports about its own work: the kind of errors, and samples that fit no class.
 
 kinds      known mixtures of random, confusing and patch errors; is the largest share of the profile the right one,
            and does its interval hold the true noise rate?
@@ -31,7 +31,7 @@ from labelmend.result import Correction
 from labelmend.selftest.scores import Figures
 
 ROWS, QUICK_ROWS = 10_000, 250  # of the CIFAR-10 features; of anything in a quick run
-TREES, FEATURE_TREES = 200, 50  # of the forest that says which samples are confusing
+TREES, FEATURE_TREES = 200, 50  # of the forest that finds confusing samples
 MIXTURES = {
     **{kind: {kind: 1.0} for kind in KINDS},
     **{f"mostly {kind}": {other: 0.7 if other == kind else 0.15 for other in KINDS} for kind in KINDS},
@@ -244,12 +244,12 @@ def _add_data(options: argparse.ArgumentParser) -> None:
 
 TRUST_BENCHMARKS: dict[str, Benchmark] = {
     "kinds": Benchmark(
-        "kind of errors and noise rate told from planted mixtures, digits and CIFAR-10 features (--data)",
+        "kind of errors and noise rate estimated on planted mixtures, digits and CIFAR-10 features (--data)",
         kinds_options,
         kinds,
         3,
     ),
     "outliers": Benchmark(
-        "foreign samples told from real ones, digits and CIFAR-10 features (--data)", outliers_options, outliers, 2
+        "foreign samples found among real ones, digits and CIFAR-10 features (--data)", outliers_options, outliers, 2
     ),
 }

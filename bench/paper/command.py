@@ -43,7 +43,7 @@ def main(rest: list[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser("python -m bench paper", description=ABOUT)
     options.add_argument("name", nargs="?", metavar="NAME", help=f"one of {', '.join(MODULES)}")
-    options.add_argument("--list", action="store_true", help="say what there is, and whether its data are here")
+    options.add_argument("--list", action="store_true", help="list the experiments, and whether their data are here")
     options.add_argument("--data", type=Path, metavar="DIR", help="folder with the data, see --list")
     options.add_argument("--on", nargs="+", metavar="DATA", help="data sets, for a NAME that knows several")
     options.add_argument("--epochs", type=int, metavar="N", help="default: as the paper or its field has it")
@@ -141,7 +141,7 @@ def _out(arguments: argparse.Namespace) -> Path:
 
 
 def run_queue(arguments: argparse.Namespace) -> int:
-    """The cells of every line of a file, with what this command says besides; results only, no page."""
+    """The cells of every line of a file, with the other options of this command; results only, no page."""
     from bench.paper.play import play_cells
     from bench.record import say_to_stderr
 

@@ -9,7 +9,7 @@
     food-101/meta/test.txt                     apple_pie/NUMBER, without the .jpg
     food-101/images/apple_pie/NUMBER.jpg
 
-A verification label says whether the label from the web is right; nothing learns from it, it measures what was found.
+A verification label is 1 where the label from the web is right; nothing learns from it, it measures what was found.
 Knows these files; does not open a picture.
 """
 
@@ -105,12 +105,12 @@ def _photos(path: Path, lines: Iterator[Line], classes: tuple[str, ...], folder:
 
 
 def _verified(folder: Path, keys: NDArray[np.str_], classes: tuple[str, ...]) -> tuple[IntArray, list[str]]:
-    """What people said about the labels; a picture that is not in the image list is counted in a note.
+    """The verification labels; a picture that is not in the image list is counted in a note.
 
     As distributed, one is not: it stands there under another class.
     """
     places = {name: place for place, name in enumerate(classes)}
-    said: dict[str, int] = {}
+    known: dict[str, int] = {}
     for name in VERIFIED:
         path = folder / name
         empty = True
@@ -119,15 +119,15 @@ def _verified(folder: Path, keys: NDArray[np.str_], classes: tuple[str, ...]) ->
             _class_of(path, places, number, checked_key(path, number, key))
             if label not in ("0", "1"):
                 raise bad_line(path, number, f"{VERIFIED_HEADER} must be 0 or 1", text)
-            if said.setdefault(key, int(label)) != int(label):
+            if known.setdefault(key, int(label)) != int(label):
                 raise bad_line(
-                    path, number, f"a key must have one {VERIFIED_HEADER}; {key} has {said[key]} above", text
+                    path, number, f"a key must have one {VERIFIED_HEADER}; {key} has {known[key]} above", text
                 )
             empty = False
         if empty:
             raise DataError(f"{path} must hold pictures. It has a header and nothing else.")
-    found = np.fromiter((said.get(str(key), UNVERIFIED) for key in keys), dtype=np.int64, count=len(keys))
-    lost = len(said) - int((found != UNVERIFIED).sum())
+    found = np.fromiter((known.get(str(key), UNVERIFIED) for key in keys), dtype=np.int64, count=len(keys))
+    lost = len(known) - int((found != UNVERIFIED).sum())
     return found, [f"{lost} verified picture(s) are not in {IMAGE_LIST} and are left out"] if lost else []
 
 

@@ -2,7 +2,7 @@
 
 The clean set is drawn as a net sees it that learned the TRUE labels by plain cross entropy, the noisy set as the noisy
 net of the method sees it after the last round: the features by which the data are split. The same samples on both,
-drawn at random. The paper says neither which net nor how many samples.
+drawn at random. The paper names neither the net nor the number of samples.
 """
 
 from __future__ import annotations

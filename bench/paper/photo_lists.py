@@ -167,5 +167,5 @@ def _is_in(path: Path, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     except OSError:
-        return True  # told where it is read
+        return True  # reported where it is read
     return True

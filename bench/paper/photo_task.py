@@ -2,7 +2,7 @@
 
 Knows which lists train, which are trusted and which test; does not know rows of tables. Pixels lie in a file and are
 mapped from there, so that memory does not grow with the number of pictures. What cannot be read takes no part and is
-told, with the reason.
+reported, with the reason.
 """
 
 from __future__ import annotations
@@ -148,12 +148,12 @@ def _limit(options: Options) -> int | None:
 
 def _now_and_then(say: Say) -> Say:
     """Decoding a million pictures takes hours and counts every second."""
-    told = time.monotonic()
+    last = time.monotonic()
 
     def tell(text: str) -> None:
-        nonlocal told
-        if time.monotonic() - told > TELL_SECONDS:
-            told = time.monotonic()
+        nonlocal last
+        if time.monotonic() - last > TELL_SECONDS:
+            last = time.monotonic()
             say(f"  {text}")
 
     return tell

@@ -39,7 +39,7 @@ GRACE = 10.0  # seconds after the end in which a cell may keep its last round
 
 
 class CellFailedError(RuntimeError):
-    """One cell could not be run; the text says why."""
+    """One cell could not be run; the text is the reason."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The rows and columns of the paper's tables on CIFAR: what each row changes, the factors of its losses, its figures.
 
 The factors are the paper's own, per noise rate, in the rows that reproduce it; nothing else here follows the noise.
-The text can be read in several ways; READINGS says how, and each is a few changes of a row. "(the net's answer)" is
+The text can be read in several ways; READINGS lists them, and each is a few changes of a row. "(the net's answer)" is
 another reading of the soft label: its first part is the corrected net's answer instead of the voted label. Loads
 without torch.
 """
@@ -97,7 +97,7 @@ def ablation_changes(
 ) -> dict[str, Any]:
     """What a row of the paper's ablation changes in preset paper, with en_ce, en_mae, cor_ce, cor_mse.
 
-    What was decided otherwise before is said in full, so that a result of then does not count as one of now.
+    What was decided otherwise before is written in full, so that a result of then does not count as one of now.
     """
     en_ce, en_mae, cor_ce, cor_mse = (float(factor) for factor in factors)
     changes: dict[str, Any] = {} if row in PLAIN else {"scale_columns": True}

@@ -55,7 +55,7 @@ class Truth:
 class Outcome:
     figures: Figures
     curves: Curves
-    labels: Codes  # after correction, or what the plain net says
+    labels: Codes  # after correction, or predicted by the plain net
     net: nn.Module
     state: RoundState | None = None  # None: a plain net
 
@@ -181,7 +181,7 @@ def mend(
 
 
 def train_plainly(task: Task, truth: Truth, say: Say, draw: Draw | None = None) -> Outcome:
-    """A plain net on the labels of the task; its labels are what it says of the samples it learned from."""
+    """A plain net on the labels of the task; its labels are its predictions for the samples it learned from."""
     problem, config = task.problem, task.config
     device, n_passes = problem.samples.device, config.n_rounds or 0
     observer = Observer(truth, device, say)

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 FACTORS = (0.8, 0.9, 1.0, 1.1, 1.2)
 PASSES = 2  # over all limits, where they are chosen together
 VERDICT = ("mixing", "agreement", "disputed", "linear", "trees", "overlap")
-UNPROVEN = {"mixing": np.inf, "agreement": 1.0}  # where a run does not say
+UNPROVEN = {"mixing": np.inf, "agreement": 1.0}  # where a run has no such number
 OUTCOMES = ("given", "pool", "everything", "preferred", "labelmend")
 
 
@@ -160,16 +160,16 @@ def _number(verdict: dict[str, Any], name: str) -> float:
 
 def verdicts(lines: Lines) -> Table | None:
     """How many cells of each kind were taken for what, and in how many something was let in."""
-    said = [line for line in lines if line["verdict"]]
-    if not said:
+    judged = [line for line in lines if line["verdict"]]
+    if not judged:
         return None
-    kinds = kinds_of(said)
-    words = Counter((line["verdict"]["classes"], line["kind"]) for line in said)
+    kinds = kinds_of(judged)
+    words = Counter((line["verdict"]["classes"], line["kind"]) for line in judged)
     rows: list[tuple[str, Sequence[Entry]]] = []
-    for word in dict.fromkeys(line["verdict"]["classes"] for line in said):
+    for word in dict.fromkeys(line["verdict"]["classes"] for line in judged):
         counts = [words[word, kind] for kind in kinds]
         rows.append((str(word), [sum(counts), *counts]))
-    let_in = Counter(line["kind"] for line in said if line["verdict"]["adopted"])
+    let_in = Counter(line["kind"] for line in judged if line["verdict"]["adopted"])
     rows.append(("the ensemble was let in", [let_in.total(), *(let_in[kind] for kind in kinds)]))
     return Table("Verdicts, number of cells", ["all", *kinds], rows)
 

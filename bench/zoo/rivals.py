@@ -91,7 +91,7 @@ def measure_rivals(data: Dataset, stored: dict[str, Figures]) -> tuple[dict[str,
 
 
 def cpu_seconds() -> float:
-    """Of this process and, where the system tells, of those it has started and that have ended."""
+    """Of this process and, where the system has it, of those it has started and that have ended."""
     try:
         import resource  # not on Windows
     except ImportError:
@@ -141,7 +141,7 @@ def flagged(model: Any, columns: FloatArray, codes: IntArray) -> Opinion:
     folds, began = StratifiedKFold(FOLDS, shuffle=True, random_state=0), time.process_time()
     probabilities = cross_val_predict(model, columns, codes, cv=folds, method="predict_proba")
     seconds = time.process_time() - began
-    issues = find_label_issues(codes, probabilities, n_jobs=1)  # see trust/rivals.py
+    issues = find_label_issues(codes, probabilities, n_jobs=1)  # see selftest/rivals.py
     labels = np.where(issues, probabilities.argmax(axis=1), codes)
     return Opinion(labels, 1 - probabilities[np.arange(len(codes)), codes], seconds)
 

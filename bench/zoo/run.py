@@ -1,7 +1,7 @@
 """Runs cells in processes of one thread each and keeps every line as soon as it is there; what is there is not rerun.
 
-Only this process writes the file: one line a cell, the last line of a cell counts. A cell that fails is told, has no
-line and is tried again by the next run.
+Only this process writes the file: one line a cell, the last line of a cell counts. A cell that fails is reported, has
+no line and is tried again by the next run.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def test_the_list_says_what_is_here(folder, capsys):
         "not here: cifar100.npz is not in --data"
     )
     assert main([]) == 0
-    assert "python -m bench paper --list" in capsys.readouterr().out
+    assert "every table and figure of the paper; --list" in capsys.readouterr().out
 
 
 def test_the_page_is_written_anew_from_several_files(folder, capsys):

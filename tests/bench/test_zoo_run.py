@@ -56,7 +56,7 @@ def test_it_runs_keeps_a_line_a_cell_and_does_not_run_it_again(corrections, tmp_
     for title in (
         "Labels right, %",
         "labelmend against each",
-        "What a run says of itself",
+        "A run's own estimates",
         "CPU seconds",
         "Every limit",
     ):
