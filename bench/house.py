@@ -175,8 +175,9 @@ def figures_of_runs(root: Path) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.csv"
         table.write_text(ROWS)
-        words = ["correct", str(table), "--labels", "kind", "--out", str(Path(folder) / "run")]
-        imported = in_child(root, "imported", str(table), f"from labelmend.cli.main import main; main({words})")
+        words = ["labelmend", "correct", str(table), "--labels", "kind", "--out", str(Path(folder) / "run")]
+        start = f"import runpy, sys; sys.argv = {words}; runpy.run_module('labelmend', run_name='__main__')"
+        imported = in_child(root, "imported", str(table), start)
     parameters = in_child(root, "parameters")
     help_lines = in_child(root, "help")
     return [

@@ -54,7 +54,7 @@ class Planted:
 
 
 def kinds_options(options: argparse.ArgumentParser) -> None:
-    _add_data(options)
+    add_data(options)
     options.add_argument(
         "--rates", type=float, nargs="+", default=list(RATES), metavar="RATE", help="shares of wrong labels"
     )
@@ -95,10 +95,6 @@ def profile_figures(result: Correction, true_labels: IntArray, kind: str) -> Fig
         "rate_inside": float(profile.rate.low <= true_rate <= profile.rate.high),
         "transition_inside": _transition_inside(result, true_labels),
     }
-
-
-def outliers_options(options: argparse.ArgumentParser) -> None:
-    _add_data(options)
 
 
 def outliers(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
@@ -219,12 +215,10 @@ def _rows(name: str, options: argparse.Namespace, seed: int) -> tuple[FloatArray
     if name == "digits":
         return digit_rows(seed, QUICK_ROWS if options.quick else None)
     whole = human(str(options.data), "clean")
-    wanted = np.sort(np.random.default_rng(100 + seed).permutation(len(whole.features))[: _n_rows(options)])
+    wanted = np.sort(
+        np.random.default_rng(100 + seed).permutation(len(whole.features))[: QUICK_ROWS if options.quick else ROWS]
+    )
     return whole.features[wanted], whole.true_labels[wanted]
-
-
-def _n_rows(options: argparse.Namespace) -> int:
-    return QUICK_ROWS if options.quick else ROWS
 
 
 def _kind_notes(trials: Sequence[Trial]) -> list[str]:
@@ -236,7 +230,7 @@ def _kind_notes(trials: Sequence[Trial]) -> list[str]:
     ]
 
 
-def _add_data(options: argparse.ArgumentParser) -> None:
+def add_data(options: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--data", type=Path, metavar="DIR", help="folder with cifar10_features.npz and labels.npz; without it: digits"
     )
@@ -250,6 +244,6 @@ TRUST_BENCHMARKS: dict[str, Benchmark] = {
         3,
     ),
     "outliers": Benchmark(
-        "foreign samples found among real ones, digits and CIFAR-10 features (--data)", outliers_options, outliers, 2
+        "foreign samples found among real ones, digits and CIFAR-10 features (--data)", add_data, outliers, 2
     ),
 }
