@@ -29,6 +29,7 @@ from bench.paper.photo_lists import (
     PhotoList,
     bad_line,
     checked_key,
+    classes_of,
     find_folder,
     keys_of,
     lines_of,
@@ -79,20 +80,12 @@ def refuse_swapped(data: Path, marker: str, other: str, wanted: str, got: str) -
 
 
 def _classes(path: Path, with_header: bool) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for number, text in lines_of(path):
-        name = text.strip()
-        if number == 1 and (name == CLASS_HEADER) != with_header:
-            must = f"the first line must be the header {CLASS_HEADER!r}" if with_header else "there must be no header"
-            raise bad_line(path, number, must, text)
-        if number == 1 and with_header:
-            continue
-        if name in names or len(name.split()) != 1:
-            raise bad_line(path, number, "a line must be one class, named once", text)
-        names[name] = None
-    if len(names) < 2:
-        raise DataError(f"{path} must name at least two classes. Got {len(names)} instead.")
-    return tuple(names)
+    """Of Food-101N below a header, of Food-101 without one."""
+    first = next(lines_of(path), (1, ""))
+    if not with_header and first[1].strip() == CLASS_HEADER:
+        raise bad_line(path, first[0], "there must be no header", first[1])
+    lines = table_lines(path, [CLASS_HEADER]) if with_header else lines_of(path)
+    return classes_of(path, lines, lambda name: len(name.split()) == 1)
 
 
 def _photos(path: Path, lines: Iterator[Line], classes: tuple[str, ...], folder: Path, ending: str = "") -> PhotoList:
