@@ -3,7 +3,7 @@
 Two cases. Simulated annotators on scikit-learn's digits: five of accuracy .5 to .95, each labels about a third of the
 rows; the third of them (.8) always says the next class when wrong, the others any other class. People: CIFAR-10N's
 three labels per picture. Where the file has random1 only, what follows of the others from the majority of all three
-(aggregate) without a look at the truth: where random1 differs from it, both others said the majority; where not, one
+(aggregate) without a look at the truth: where random1 differs from it, both others chose the majority; where not, one
 of them did, and the last label counts as missing.
 """
 
@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.datasets import read_arrays
-from bench.picture_suite import Findings, PictureTrial
-from bench.runner import Say
+from bench.record import Findings, Say, Trial
 from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.errors import LabelmendWarning, MissingExtraError
 from labelmend.self_test.comparison import Figures
@@ -36,16 +35,16 @@ NOT_COUNTED = "Accuracy counts the rows that somebody labelled; rank is that of 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Features, what everyone said (rows by annotators, -1: nothing), and the truth."""
+    """Features, the label of every annotator (rows by annotators, -1: none), and the truth."""
 
     features: FloatArray
-    said: IntArray
+    annotations: IntArray
     true_labels: IntArray
     people: bool = True  # a column is one person, whose quality can be compared
 
     @property
-    def spoken(self) -> NDArray[np.bool_]:
-        return np.asarray((self.said >= 0).any(axis=1))
+    def labelled(self) -> NDArray[np.bool_]:
+        return np.asarray((self.annotations >= 0).any(axis=1))
 
 
 @dataclass(frozen=True)
@@ -61,41 +60,43 @@ def simulated(seed: int, n_rows: int | None = None) -> Labelled:
     pixels, true_labels = load_digits(return_X_y=True)
     true_labels = true_labels[:n_rows].astype(np.int64)
     rng = np.random.default_rng(seed)
-    said = np.full((len(true_labels), len(ACCURACIES)), -1)
+    annotations = np.full((len(true_labels), len(ACCURACIES)), -1)
     for place, accuracy in enumerate(ACCURACIES):
         steps = 1 if place == SYSTEMATIC else rng.integers(1, 10, len(true_labels))
         wrong = rng.random(len(true_labels)) >= accuracy
-        speaks = rng.random(len(true_labels)) < SHARE
-        said[:, place] = np.where(speaks, np.where(wrong, (true_labels + steps) % 10, true_labels), -1)
-    return Labelled(pixels[:n_rows] / 16, said, true_labels)
+        answers = rng.random(len(true_labels)) < SHARE
+        annotations[:, place] = np.where(answers, np.where(wrong, (true_labels + steps) % 10, true_labels), -1)
+    return Labelled(pixels[:n_rows] / 16, annotations, true_labels)
 
 
 def human(folder: Path, n_rows: int) -> tuple[Labelled, str]:
-    """The first rows of CIFAR-10's features with what three people said of each, and a note on where that is from."""
+    """The first rows of CIFAR-10's features with three people's labels of each, and a note on where they are from."""
     features = read_arrays(folder / "cifar10_features.npz", ("train",))["train"][:n_rows].astype(np.float32)
     labels = read_arrays(folder / "labels.npz", ())
     columns = {name: array[:n_rows].astype(np.int64) for name, array in labels.items()}
     if all(name in columns for name in THREE):
-        said, note = np.stack([columns[name] for name in THREE], axis=1), "People: random1, random2 and random3."
+        annotations, note = np.stack([columns[name] for name in THREE], axis=1), "People: random1, random2 and random3."
     else:
         first, most = columns[THREE[0]], columns["cifar10n_aggregate"]
-        said = np.stack([first, most, np.where(first != most, most, -1)], axis=1)
+        annotations = np.stack([first, most, np.where(first != most, most, -1)], axis=1)
         note = "People: random1, and of the two others what follows from aggregate, the majority of all three."
-    return Labelled(features, said, columns["cifar10_train"], people=False), note  # many people, in turns
+    return Labelled(features, annotations, columns["cifar10_train"], people=False), note  # many people, in turns
 
 
 def majority(data: Labelled, seed: int) -> Answer:
-    """Ties are broken at random; nothing where nobody spoke."""
-    counts = np.stack([(data.said == code).sum(axis=1) for code in range(data.said.max() + 1)], axis=1)
+    """Ties are broken at random; nothing where nobody gave a label."""
+    counts = np.stack([(data.annotations == code).sum(axis=1) for code in range(data.annotations.max() + 1)], axis=1)
     ties = np.random.default_rng(seed).random(counts.shape) / 2
-    return Answer(np.where(data.spoken, (counts + ties).argmax(axis=1), -1))
+    return Answer(np.where(data.labelled, (counts + ties).argmax(axis=1), -1))
 
 
 def weighted(data: Labelled, seed: int) -> Answer:
     """labelmend's consensus before it looks at the samples."""
     from labelmend.inputs.annotators import read_annotated, with_consensus
 
-    labels = with_consensus(read_annotated(None, as_floats(data.said)), np.zeros(len(data.said), dtype=bool))
+    labels = with_consensus(
+        read_annotated(None, as_floats(data.annotations)), np.zeros(len(data.annotations), dtype=bool)
+    )
     assert labels.annotations is not None
     assert labels.annotations.certainty is not None
     return Answer(labels.codes, None, labels.annotations.certainty)
@@ -104,13 +105,13 @@ def weighted(data: Labelled, seed: int) -> Answer:
 def labelmend(data: Labelled, seed: int) -> Answer:
     from labelmend.api import correct
 
-    result = correct(data.features, annotators=as_floats(data.said), seed=seed)
+    result = correct(data.features, annotators=as_floats(data.annotations), seed=seed)
     assert result.annotators is not None
     return Answer(np.asarray(result.labels), result.annotators.accuracy, result.confidence)
 
 
 def on_majority(data: Labelled, seed: int) -> Answer:
-    """labelmend where nobody tells it that several people spoke."""
+    """labelmend without the labels of single annotators."""
     from labelmend.api import correct
 
     result = correct(data.features, majority(data, seed).labels, missing=-1, seed=seed)
@@ -126,13 +127,13 @@ def cleanlab(data: Labelled, seed: int) -> Answer:
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
 
-    rows = np.flatnonzero(data.spoken)  # it takes no others
-    said = as_floats(data.said[rows])
-    most = get_majority_vote_label(said, verbose=False)
+    rows = np.flatnonzero(data.labelled)  # it takes no others
+    annotations = as_floats(data.annotations[rows])
+    most = get_majority_vote_label(annotations, verbose=False)
     model = LogisticRegression(max_iter=200)
     probabilities = cross_val_predict(model, data.features[rows], most, cv=5, method="predict_proba")
-    found = get_label_quality_multiannotator(said, probabilities, verbose=False)
-    labels, confidence = np.full(len(data.said), -1), np.zeros(len(data.said))
+    found = get_label_quality_multiannotator(annotations, probabilities, verbose=False)
+    labels, confidence = np.full(len(data.annotations), -1), np.zeros(len(data.annotations))
     labels[rows] = found["label_quality"]["consensus_label"]
     confidence[rows] = found["label_quality"]["consensus_quality_score"]
     quality = found["annotator_stats"].sort_index()["annotator_quality"].to_numpy()
@@ -161,12 +162,12 @@ def measure_annotators(folder: Path | None, n_seeds: int, quick: bool, say: Say)
 
 
 def score(data: Labelled, answer: Answer) -> Figures:
-    """Accuracy of the labels and of the estimated quality of the annotators, where somebody spoke."""
-    spoken = data.spoken
-    right = (answer.labels == data.true_labels)[spoken]
+    """Accuracy of the labels and of the estimated quality of the annotators, where somebody gave a label."""
+    labelled = data.labelled
+    right = (answer.labels == data.true_labels)[labelled]
     figures: Figures = {"label_accuracy": float(right.mean())}
     if answer.confidence is not None:
-        figures["calibration_error"] = calibration_error(answer.confidence[spoken], right)
+        figures["calibration_error"] = calibration_error(answer.confidence[labelled], right)
     if answer.quality is not None and data.people:
         figures |= _quality(data, answer.quality)
     return figures
@@ -179,22 +180,22 @@ def calibration_error(confidence: FloatArray, right: NDArray[np.bool_], n_bins: 
     return float(np.abs(gaps).sum() / len(right))
 
 
-def as_floats(said: IntArray) -> NDArray[np.float64]:
-    return np.where(said >= 0, said.astype(float), np.nan)
+def as_floats(annotations: IntArray) -> NDArray[np.float64]:
+    return np.where(annotations >= 0, annotations.astype(float), np.nan)
 
 
 def _quality(data: Labelled, quality: FloatArray) -> Figures:
     from scipy.stats import spearmanr
 
-    hits = (data.said == data.true_labels[:, None]) & (data.said >= 0)
-    truth = hits.sum(axis=0) / (data.said >= 0).sum(axis=0)
+    hits = (data.annotations == data.true_labels[:, None]) & (data.annotations >= 0)
+    truth = hits.sum(axis=0) / (data.annotations >= 0).sum(axis=0)
     return {
         "quality_rank": float(spearmanr(quality, truth).statistic),
         "quality_error": float(np.abs(quality - truth).mean()),
     }
 
 
-def _trial(name: str, method: str, data: Labelled, seed: int, say: Say) -> PictureTrial:
+def _trial(name: str, method: str, data: Labelled, seed: int, say: Say) -> Trial:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)
         if method == "cleanlab":
@@ -203,7 +204,7 @@ def _trial(name: str, method: str, data: Labelled, seed: int, say: Say) -> Pictu
         try:
             answer: Any = METHODS[method](data, seed)
         except MissingExtraError:
-            return PictureTrial(name, method, {}, "not installed")
+            return Trial(name, method, {}, "not installed")
     figures = {**score(data, answer), "seconds": time.perf_counter() - began}
     say(f"{name}  {method}  seed {seed}  {figures['label_accuracy']:.4f} of the labels right")
-    return PictureTrial(name, method, figures)
+    return Trial(name, method, figures)

@@ -35,7 +35,7 @@ def digits(seed: int, kind: str, n_rows: int | None = None) -> Dataset:
 
 
 def human(folder: str, label_set: str, n_rows: int | None = None) -> Dataset:
-    """Features of CIFAR-10 and what people said the pictures show; `label_set` clean gives the true labels."""
+    """Features of CIFAR-10 and the labels that people gave the pictures; `label_set` clean gives the true labels."""
     features = _in_folder(Path(folder) / "cifar10_features.npz", ("train",))["train"]
     name = "cifar10_train" if label_set == "clean" else PREFIX + label_set
     labels = _in_folder(Path(folder) / "labels.npz", ("cifar10_train", name))

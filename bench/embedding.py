@@ -13,10 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench.picture_suite import OURS, Findings, PictureTrial
-from bench.picture_trial import wait_for
-from bench.runner import Say
-from bench.trial import peak_bytes
+from bench.record import OURS, Findings, Say, Trial
+from bench.trial import peak_bytes, wait_for
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError
 from labelmend.inputs.backbones import Backbone, load_backbone
@@ -46,11 +44,11 @@ def measure_embedding(n: int, name: str, n_repetitions: int, say: Say) -> Findin
             alone = 2 / (1 / alone + 1 / own_rate(backbone, device, n))
             rate = n / seconds
             say(f"{case}  {rate:.1f} pictures/s  {rate / alone:.0%} of the backbone's {alone:.1f}")
-            trials.append(PictureTrial(case, ALONE, {"pictures_per_second": alone}))
+            trials.append(Trial(case, ALONE, {"pictures_per_second": alone}))
             peak = peak_bytes()
             figures = {"seconds": seconds, "pictures_per_second": rate, "share_of_backbone": rate / alone}
             memory = {"peak_bytes": float(peak), "used_bytes": float(peak - before)}
-            trials.append(PictureTrial(case, OURS, {**figures, **memory}))
+            trials.append(Trial(case, OURS, {**figures, **memory}))
     notes = [
         f"{backbone.name} on {device}, random pictures from a file, features written to a file.",
         "Memory: peak of the whole process, and what of it came after imports, weights and writing the pictures.",

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 
 from bench.picture_data import QUICK, PictureSet, random_pictures, read_pictures
-from bench.picture_suite import OURS, Findings, PictureTrial
-from bench.picture_trial import wait_for
-from bench.runner import Say
+from bench.record import OURS, Findings, Say, Trial
+from bench.trial import wait_for
 from labelmend.config import Settings, make_config, resolve
 from labelmend.ensemble.nets.preact_resnet import PreActResNet
 from labelmend.ensemble.records import RoundRecord
@@ -79,9 +78,7 @@ def make_round_problem(pictures: PictureSet, config: Settings, device: torch.dev
     return make_problem(samples, labels, np.zeros(len(labels.codes), dtype=bool), config)
 
 
-def time_rounds(
-    problem: Problem, config: Settings, pictures: PictureSet, n_rounds: int, say: Say
-) -> list[PictureTrial]:
+def time_rounds(problem: Problem, config: Settings, pictures: PictureSet, n_rounds: int, say: Say) -> list[Trial]:
     device = problem.samples.device
     make_net = partial(PreActResNet, pictures.pixels.shape[3], problem.n_classes, config.width)
     state = start(problem, make_net, config)
@@ -94,10 +91,10 @@ def time_rounds(
     for number in range(n_rounds):
         seconds, _ = _timed_round(state, problem, config, stages=False)
         say(f"round {number + 1} of {n_rounds}  {seconds:.3f} s")
-        trials.append(PictureTrial(ROUND, OURS, {"round_seconds": seconds, **_gpu_memory(device)}))
+        trials.append(Trial(ROUND, OURS, {"round_seconds": seconds, **_gpu_memory(device)}))
     for _ in range(min(n_rounds, STAGE_ROUNDS)):
         _, record = _timed_round(state, problem, config, stages=True)
-        trials += [PictureTrial(f"  {name}", OURS, {"round_seconds": s}) for name, s in record.seconds.items()]
+        trials += [Trial(f"  {name}", OURS, {"round_seconds": s}) for name, s in record.seconds.items()]
     return trials
 
 

@@ -1,7 +1,7 @@
 """Pictures of the benchmarks, with the truth beside them: CIFAR-10 from a file, clothes that come with the library.
 
-Label sets: `clean`; `symmetric50` and `asymmetric40` (any rate) are drawn anew with every seed; any other name is what
-people said the pictures show, the array cifar10n_NAME of a second file.
+Label sets: `clean`; `symmetric50` and `asymmetric40` (any rate) are drawn anew with every seed; any other name stands
+for people's labels, the array cifar10n_NAME of a second file.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def given_labels(pictures: PictureSet, label_set: str, labels: Path | None, seed
             "asymmetric": lambda: noise.asymmetric(true, rate, noise.CIFAR10_ASYMMETRIC, rng),
         }
         return plant[planted[1]]()
-    return _said_by_people(pictures, label_set, labels)
+    return _by_people(pictures, label_set, labels)
 
 
 def is_drawn(label_set: str) -> bool:
@@ -122,7 +122,7 @@ def is_drawn(label_set: str) -> bool:
     return "symmetric" in label_set
 
 
-def _said_by_people(pictures: PictureSet, label_set: str, labels: Path | None) -> IntArray:
+def _by_people(pictures: PictureSet, label_set: str, labels: Path | None) -> IntArray:
     if labels is None:
         raise ConfigError(f"the label set {label_set} needs --labels FILE.npz with the array {PREFIX}{label_set}.")
     found = read_arrays(labels, (TRUE_LABELS, PREFIX + label_set))

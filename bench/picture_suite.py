@@ -1,4 +1,4 @@
-"""The benchmarks on pictures: what each may be told, and what it measures. `command.py` runs them.
+"""The benchmarks on pictures: the options of each, and what it measures. `command.py` runs them.
 
 Each hands back trials and facts; machine, versions, n and spread are added where all benchmarks get them.
 """
@@ -6,20 +6,17 @@ Each hands back trials and facts; machine, versions, n and spread are added wher
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.paper import rows
 from bench.picture_data import QUICK, PictureSet, given_labels, is_drawn, pictures_to_mend, read_pictures
-from bench.runner import Say
-from bench.suite import Facts
+from bench.record import OURS, Benchmark, Facts, Findings, Say, Trial
 from labelmend.cli.demo_data import IntArray
 from labelmend.errors import ConfigError
 from labelmend.self_test.comparison import Figures
 
-OURS = "labelmend"
 COUNTED = (
     "Seconds: all that correct_images does, from arrays in memory to the result; the test after every round is not "
     "counted."
@@ -43,34 +40,6 @@ ABLATION: dict[str, tuple[dict[str, Any], Figures]] = {
 }
 
 
-@dataclass(frozen=True)
-class PictureTrial:
-    """One line of a table, with one seed."""
-
-    name: str
-    method: str
-    figures: Figures
-    note: str | None = None  # why there are no figures
-    test_by_round: Sequence[float] = ()
-
-
-@dataclass(frozen=True)
-class Findings:
-    """`passed` says nothing about the figures, only whether all could be measured and what was checked holds."""
-
-    trials: Sequence[PictureTrial]
-    facts: Facts
-    passed: bool = True
-
-
-@dataclass(frozen=True)
-class PictureBenchmark:
-    about: str
-    add_options: Callable[[argparse.ArgumentParser], None]
-    measure: Callable[[argparse.Namespace, int, Say], Findings]  # options, number of seeds, who is told about progress
-    seeds: int | None = 1  # None: it is repeated in a way of its own
-
-
 def pictures_options(options: argparse.ArgumentParser) -> None:
     _add_data(options)
     options.add_argument("--labels", type=Path, metavar="FILE.npz", help="cifar10_train and the cifar10n_* arrays")
@@ -82,7 +51,7 @@ def pictures_options(options: argparse.ArgumentParser) -> None:
         help=f"NAME of cifar10n_NAME, symmetricNN, asymmetricNN or clean (default {' '.join(SETS)})",
     )
     options.add_argument("--preset", choices=("default", "paper"), default="default")
-    options.add_argument("--rounds", type=int, metavar="N", help="default: what the preset says")
+    options.add_argument("--rounds", type=int, metavar="N", help="default: that of the preset")
     options.add_argument(
         "--time-limit", metavar="TIME", help="of each run, such as 6m; tests are not counted, the last decision is"
     )
@@ -124,7 +93,7 @@ def ablation(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     beside = [
         trial
         for row in options.rows
-        for trial in (*(t for t in trials if t.name == row), PictureTrial(row, PAPER, ABLATION[row][1]))
+        for trial in (*(t for t in trials if t.name == row), Trial(row, PAPER, ABLATION[row][1]))
     ]
     notes = ["CIFAR-10 with half of the labels drawn from all classes, preset paper for pictures."]
     return Findings(beside, _facts(trials, notes))
@@ -153,18 +122,9 @@ def gpu_round_options(options: argparse.ArgumentParser) -> None:
     _add_data(options)
     options.add_argument("--batch-size", type=int, default=256, metavar="N", help="default 256")
     options.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds timed, after 2 others (default 7)")
-    options.add_argument(
-        "--check",
-        action="store_true",
-        help="compare what a GPU computes with a CPU, on a small problem, and nothing else",
-    )
 
 
 def gpu_round(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
-    if options.check:
-        from bench.gpu_check import check
-
-        return check(say)
     from bench.gpu_round import measure_round
 
     return measure_round(options.data, options.batch_size, options.rounds, options.quick, say)
@@ -205,44 +165,24 @@ def annotators(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
     return measure_annotators(options.data, n_seeds, options.quick, say)
 
 
-PICTURE_BENCHMARKS: dict[str, PictureBenchmark] = {
-    "gpu-round": PictureBenchmark(
-        "time of one round on CIFAR-10 by stage; --check compares GPU and CPU", gpu_round_options, gpu_round, None
-    ),
-    "pictures": PictureBenchmark(
+PICTURE_BENCHMARKS: dict[str, Benchmark] = {
+    "gpu-round": Benchmark("time of one round on CIFAR-10 by stage (--data)", gpu_round_options, gpu_round, None),
+    "pictures": Benchmark(
         "test and label accuracy on CIFAR-10 with human and drawn labels (--data, --labels)", pictures_options, pictures
     ),
-    "ablation": PictureBenchmark(
+    "ablation": Benchmark(
         "the paper's four variants on CIFAR-10, half of the labels drawn (--data)", ablation_options, ablation
     ),
-    "pictures-smoke": PictureBenchmark(
-        "labels of 2,000 pictures of clothes, a narrow net on a CPU", smoke_options, smoke
-    ),
-    "embed": PictureBenchmark("throughput of embedding pictures of 224 px", embed_options, embed),
-    "review": PictureBenchmark(
-        "first paint and time per decision of the review page, in Chromium", review_options, review, 5
-    ),
-    "annotators": PictureBenchmark(
+    "pictures-smoke": Benchmark("labels of 2,000 pictures of clothes, a narrow net on a CPU", smoke_options, smoke),
+    "embed": Benchmark("throughput of embedding pictures of 224 px", embed_options, embed),
+    "review": Benchmark("first paint and time per decision of the review page, in Chromium", review_options, review, 5),
+    "annotators": Benchmark(
         "several people's labels, against cleanlab's multiannotator and a majority vote (--data)",
         annotators_options,
         annotators,
         5,
     ),
 }
-
-
-def command_line(name: str, parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
-    """How to run it again; where files are is left out."""
-    words = [f"python -m bench {name}"]
-    for action in parser._actions:
-        value = getattr(options, action.dest, None)
-        if action.dest in ("help", "out") or value == action.default:
-            continue
-        words.append(action.option_strings[0])
-        if value is not True:
-            values = value if isinstance(value, list) else [value]
-            words += ["FILE" if isinstance(v, Path) else f'"{v}"' if " " in str(v) else str(v) for v in values]
-    return " ".join(words)
 
 
 def _train(
@@ -254,7 +194,7 @@ def _train(
     changes: dict[str, Any],
     say: Say,
     time_limit: str | None = None,
-) -> PictureTrial:
+) -> Trial:
     from bench.picture_trial import train_on
 
     say(f"{name}  seed {seed}")
@@ -262,10 +202,10 @@ def _train(
         figures, tests = train_on(data, given, seed, preset, changes, say, time_limit)
     except RuntimeError as error:  # out of memory, a broken GPU: the others still count
         say(f"{name}  seed {seed}  failed: {error}")
-        return PictureTrial(name, OURS, {}, f"failed: {str(error).splitlines()[0]}")
+        return Trial(name, OURS, {}, f"failed: {str(error).splitlines()[0]}")
     tested = f"  {figures['test_last']:.4f} of the test pictures" if "test_last" in figures else ""
     say(f"{name}  seed {seed}  {figures['label_accuracy']:.4f} of the labels right{tested}  {figures['seconds']:.1f} s")
-    return PictureTrial(name, OURS, figures, test_by_round=tests)
+    return Trial(name, OURS, figures, test_by_round=tests)
 
 
 def _changes(options: argparse.Namespace) -> dict[str, Any]:
@@ -277,7 +217,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
     return {} if options.rounds is None else {"n_rounds": options.rounds}
 
 
-def _facts(trials: Sequence[PictureTrial], notes: list[str]) -> Facts:
+def _facts(trials: Sequence[Trial], notes: list[str]) -> Facts:
     curves = [
         {"case": t.name, "method": t.method, "test_by_round": [round(v, 4) for v in t.test_by_round]} for t in trials
     ]

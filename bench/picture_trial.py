@@ -12,63 +12,20 @@ import time
 import warnings
 from typing import Any
 
-import numpy as np
 import torch
 
+from bench.paper.trial import Observer, Truth
 from bench.picture_data import PictureSet
-from bench.runner import Say
+from bench.record import Say
 from labelmend.api import correct_images
 from labelmend.config import as_arguments
-from labelmend.ensemble.embed import embed
-from labelmend.ensemble.records import RoundRecord
-from labelmend.ensemble.state import RoundState
 from labelmend.ensemble.time_limit import TimeLimit, read_seconds
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import LabelmendWarning
 from labelmend.inputs.pictures.cache import in_three_colours
-from labelmend.samples import ImageSamples, Samples, colour_statistics
+from labelmend.runs.pictures import pixels_as_tensor
+from labelmend.samples import ImageSamples, colour_statistics
 from labelmend.self_test.comparison import Figures, score, score_review
-
-LAST_ROUNDS = 10  # whose mean is the test accuracy
-TELL_EVERY = 10  # rounds
-
-
-class TestBench:
-    """Accuracy on the test pictures, after every round; `seconds` is what that took."""
-
-    __test__ = False  # not what pytest looks for
-
-    def __init__(self, pictures: PictureSet, device: torch.device, say: Say) -> None:
-        self.pictures, self.device, self.say = pictures, device, say
-        self.accuracies: list[float] = []
-        self.seconds = 0.0
-        self._samples: Samples | None = None
-        self._labels = torch.from_numpy(pictures.test_labels).to(device)
-
-    def __call__(self, record: RoundRecord, state: RoundState) -> None:
-        wait_for(self.device)  # what the round left to do on a GPU is the round's
-        began = time.perf_counter()
-        if len(self._labels):
-            answers = embed(state.deployed_net, self._test_samples())[1].argmax(dim=1)
-            self.accuracies.append(float((answers == self._labels).double().mean()))
-        if record.round_index % TELL_EVERY == 0 or record.round_index == record.n_rounds:
-            tested = f", {self.accuracies[-1]:.4f} of the test pictures right" if self.accuracies else ""
-            self.say(f"  round {record.round_index} of {record.n_rounds}{tested}")
-        self.seconds += time.perf_counter() - began
-
-    def figures(self) -> Figures:
-        if not self.accuracies:
-            return {}
-        last = self.accuracies[-LAST_ROUNDS:]
-        return {"test_last": float(np.mean(last)), "test_best": max(self.accuracies)}
-
-    def _test_samples(self) -> Samples:
-        """Normalised like the pictures the net learns from, as a model of it would do."""
-        if self._samples is None:
-            mean, spread = colour_statistics(torch.from_numpy(in_three_colours(self.pictures.pixels)))
-            pixels = torch.from_numpy(in_three_colours(self.pictures.test_pixels)).to(self.device)
-            self._samples = ImageSamples(pixels, mean, spread, min(pixels.shape[1:3]), self.device)
-        return self._samples
 
 
 def train_on(
@@ -81,9 +38,10 @@ def train_on(
     time_limit: str | None = None,
 ) -> tuple[Figures, list[float]]:
     """The figures of one run, and the accuracy on the test pictures after every round."""
-    bench = TestBench(pictures, choose_device(parameters.get("device", "auto")), say)
+    device = choose_device(parameters.get("device", "auto"))
+    observer = Observer(truth_of(pictures, device), device, say)
     seconds = math.inf if time_limit is None else read_seconds(time_limit)
-    limit = TimeLimit(seconds, lambda: time.monotonic() - bench.seconds)  # the tests do not count here either
+    limit = TimeLimit(seconds, lambda: time.monotonic() - observer.seconds)  # the tests do not count here either
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)  # tiny classes of a quick run
         result = correct_images(
@@ -92,22 +50,29 @@ def train_on(
             mode="train",
             preset=preset,
             seed=seed,
-            callback=bench,
+            callback=observer.after_round,
             time_limit=limit,
             **as_arguments(parameters),
         )
     figures = {
         **score(pictures.true_labels, given, result.labels),
         **score_review(pictures.true_labels, result.labels, result.status == "review"),
-        **bench.figures(),
+        **{name: value for name, value in observer.figures().items() if name != "test_final"},
         "noise_rate": result.noise_rate,
         "rounds": float(len(result.history)),
-        "seconds": result.seconds - bench.seconds,
-        "test_seconds": bench.seconds,
+        "seconds": result.seconds - observer.seconds,
+        "test_seconds": observer.seconds,
     }
-    return figures, bench.accuracies
+    return figures, observer.curves.get("test", [])
 
 
-def wait_for(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def truth_of(pictures: PictureSet, device: torch.device) -> Truth:
+    """The test pictures, normalised like those the net learns from, as a model of it would do."""
+    if not len(pictures.test_labels):
+        return Truth()
+    cpu = torch.device("cpu")
+    learnt, tested = (pixels_as_tensor(in_three_colours(x), cpu) for x in (pictures.pixels, pictures.test_pixels))
+    mean, spread = colour_statistics(learnt)
+    pixels = tested.to(device)
+    samples = ImageSamples(pixels, mean, spread, min(pixels.shape[1:3]), device)
+    return Truth(test_samples=samples, test_labels=pictures.test_labels)

@@ -28,8 +28,7 @@ import numpy as np
 import scipy.sparse
 
 from bench.chromium import find_chromium, launch_arguments
-from bench.picture_suite import OURS, Findings, PictureTrial
-from bench.runner import Say
+from bench.record import OURS, Findings, Say, Trial
 from labelmend.errors import ConfigError
 from labelmend.inputs.containers import objects
 from labelmend.inputs.pictures.find import find_pictures
@@ -86,7 +85,7 @@ def measure_review(n: int, n_decisions: int, n_repetitions: int, say: Say) -> Fi
                 figures = in_chromium(chromium, link, n_decisions) if chromium else over_http(link, n_decisions)
                 figures |= {"start_seconds": server.seconds, "server_bytes": server.peak_bytes()}
             say(f"{case}  " + "  ".join(f"{key} {value:.1f}" for key, value in figures.items() if value is not None))
-            trials.append(PictureTrial(case, OURS, figures))
+            trials.append(Trial(case, OURS, figures))
     how = f"Chromium {version(chromium)}, headless" if chromium else NO_BROWSER
     notes = [
         f"{how}; all samples doubtful, JPEG files of {SIDE} px, {N_CLASSES} classes, {N_NEIGHBORS} neighbours; "
@@ -239,6 +238,6 @@ def over_http(link: str, n_decisions: int) -> dict[str, float | None]:
 
 
 def version(chromium: str) -> str:
-    told = subprocess.run([chromium, "--version"], capture_output=True, text=True).stdout
-    found = re.search(r"\d+(\.\d+)+", told)
+    shown = subprocess.run([chromium, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"\d+(\.\d+)+", shown)
     return found[0] if found else "of unknown version"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.paper.rows import TITLES
 from labelmend.errors import DataError
 
 Row = dict[str, Any]
@@ -209,7 +211,7 @@ def terminal_lines(record: dict[str, Any]) -> list[str]:
         cells = [cell(row, name) for name in shown]
         if row["note"]:
             cells[:1] = [row["note"]]
-        table.append([row["case"], row["method"], str(trials(row)), *cells])
+        table.append([case_title(record, row["case"]), row["method"], str(trials(row)), *cells])
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     lines = [f"{record['benchmark']}: {record['about']}", *circumstances(record), ""]
     if record["rows"]:
@@ -219,9 +221,12 @@ def terminal_lines(record: dict[str, Any]) -> list[str]:
     return [*lines, *fact_lines(record)]
 
 
-def readme_table(paths: Sequence[Path]) -> str:
-    """One Markdown table per file, in the order of the files."""
-    return "\n\n".join(markdown(read_record(path)) for path in paths)
+def main(words: Sequence[str]) -> int:
+    """`python -m bench readme-table`: one Markdown table per file, in the order of the files."""
+    options = argparse.ArgumentParser("python -m bench readme-table", description=main.__doc__)
+    options.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
+    print("\n\n".join(markdown(read_record(path)) for path in options.parse_args(words).files))
+    return 0
 
 
 def markdown(record: dict[str, Any]) -> str:
@@ -234,10 +239,21 @@ def markdown(record: dict[str, Any]) -> str:
     for case in dict.fromkeys(row["case"] for row in record["rows"]):
         rows = {row["method"]: row for row in record["rows"] if row["case"] == case}
         cells = [method_cell(rows, method, layout) for method in methods]
-        lines.append([case, *cells, *(cell(ours[case], name) if case in ours else NOTHING for name, _ in extra)])
+        lines.append(
+            [
+                case_title(record, case),
+                *cells,
+                *(cell(ours[case], name) if case in ours else NOTHING for name, _ in extra),
+            ]
+        )
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     about = " ".join([layout.legend, *fact_lines(record), *circumstances(record)])
     return f"{text}\n\n{about} Command: `{record['command']}`."
+
+
+def case_title(record: dict[str, Any], case: str) -> str:
+    """The rows of the paper's ablation are called as in the paper's tables."""
+    return TITLES.get(case, case) if record["benchmark"] == "ablation" else case
 
 
 def method_cell(rows: dict[str, Row], method: str, layout: Layout) -> str:

@@ -1,4 +1,4 @@
-"""The benchmarks of what the tool says about its own work: the kind of errors, and samples that fit no class.
+"""The benchmarks of what a run reports about its own work: the kind of errors, and samples that fit no class.
 
 kinds      known mixtures of random, confusing and patch errors; is the largest share of the profile the right one,
            and does its interval hold the true noise rate?
@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.datasets import digit_rows, human, read_arrays
-from bench.picture_suite import OURS, Findings, PictureBenchmark, PictureTrial
-from bench.runner import Say
+from bench.record import OURS, Benchmark, Findings, Say, Trial
 from labelmend.api import correct
 from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.config import as_arguments
@@ -33,7 +32,7 @@ from labelmend.result import Correction
 from labelmend.self_test.comparison import Figures
 
 ROWS, QUICK_ROWS = 10_000, 250  # of the CIFAR-10 features; of anything in a quick run
-TREES, FEATURE_TREES = 200, 50  # of the forest that says which samples are confusing
+TREES, FEATURE_TREES = 200, 50  # of the forest that finds confusing samples
 MIXTURES = {
     **{kind: {kind: 1.0} for kind in KINDS},
     **{f"mostly {kind}": {other: 0.7 if other == kind else 0.15 for other in KINDS} for kind in KINDS},
@@ -56,7 +55,7 @@ class Planted:
 
 
 def kinds_options(options: argparse.ArgumentParser) -> None:
-    _add_data(options)
+    add_data(options)
     options.add_argument(
         "--rates", type=float, nargs="+", default=list(RATES), metavar="RATE", help="shares of wrong labels"
     )
@@ -76,7 +75,7 @@ def kinds(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
                     given = noise.mixture(true_labels, rates, probabilities, features, rng)
                     result, seconds = _corrected(features, given, seed, options.quick)
                     figures = {**profile_figures(result, true_labels, max(rates, key=lambda k: rates[k])), **seconds}
-                    trials.append(PictureTrial(f"{name}, {mixture}, {rate:.0%}", OURS, figures))
+                    trials.append(Trial(f"{name}, {mixture}, {rate:.0%}", OURS, figures))
                     say(f"{trials[-1].name}  seed {seed}  right {figures['kind_right']:.0f}")
     return Findings(trials, {"notes": _kind_notes(trials)})
 
@@ -97,10 +96,6 @@ def profile_figures(result: Correction, true_labels: IntArray, kind: str) -> Fig
         "rate_inside": float(profile.rate.low <= true_rate <= profile.rate.high),
         "transition_inside": _transition_inside(result, true_labels),
     }
-
-
-def outliers_options(options: argparse.ArgumentParser) -> None:
-    _add_data(options)
 
 
 def outliers(options: argparse.Namespace, n_seeds: int, say: Say) -> Findings:
@@ -164,7 +159,7 @@ def outlier_figures(scores: NDArray[np.floating], foreign: NDArray[np.bool_]) ->
     return {"auroc": float(roc_auc_score(foreign, scores)), "foreign_in_least": float(foreign[least].mean())}
 
 
-def _outlier_trials(case: str, result: Correction, data: Planted, seconds: Figures) -> list[PictureTrial]:
+def _outlier_trials(case: str, result: Correction, data: Planted, seconds: Figures) -> list[Trial]:
     """Ours, and two plain scores of the same run and rows."""
     assert result.reason is not None
     assert result.misfit is not None
@@ -182,9 +177,9 @@ def _outlier_trials(case: str, result: Correction, data: Planted, seconds: Figur
     votes = np.asarray(result.votes.todense())
     entropy = -(votes * np.log(np.maximum(votes, 1e-12))).sum(axis=1)
     return [
-        PictureTrial(case, OURS, ours),
-        PictureTrial(case, "10-NN distance in the features", outlier_figures(_distance(data.features), foreign)),
-        PictureTrial(case, "entropy of the votes", outlier_figures(entropy, foreign)),
+        Trial(case, OURS, ours),
+        Trial(case, "10-NN distance in the features", outlier_figures(_distance(data.features), foreign)),
+        Trial(case, "entropy of the votes", outlier_figures(entropy, foreign)),
     ]
 
 
@@ -210,7 +205,10 @@ def _corrected(features: FloatArray, given: IntArray, seed: int, quick: bool) ->
         warnings.simplefilter("ignore", LabelmendWarning)
         began = time.perf_counter()
         result = correct(
-            features, given, seed=seed, **as_arguments({"outlier_share": LEAST, **(QUICK if quick else {})})
+            features,
+            given,
+            seed=seed,
+            **as_arguments(as_arguments({"outlier_share": LEAST, **(QUICK if quick else {})})),
         )
     return result, {"seconds": time.perf_counter() - began}
 
@@ -223,15 +221,13 @@ def _rows(name: str, options: argparse.Namespace, seed: int) -> tuple[FloatArray
     if name == "digits":
         return digit_rows(seed, QUICK_ROWS if options.quick else None)
     whole = human(str(options.data), "clean")
-    wanted = np.sort(np.random.default_rng(100 + seed).permutation(len(whole.features))[: _n_rows(options)])
+    wanted = np.sort(
+        np.random.default_rng(100 + seed).permutation(len(whole.features))[: QUICK_ROWS if options.quick else ROWS]
+    )
     return whole.features[wanted], whole.true_labels[wanted]
 
 
-def _n_rows(options: argparse.Namespace) -> int:
-    return QUICK_ROWS if options.quick else ROWS
-
-
-def _kind_notes(trials: Sequence[PictureTrial]) -> list[str]:
+def _kind_notes(trials: Sequence[Trial]) -> list[str]:
     right = sum(float(trial.figures["kind_right"] or 0) for trial in trials)
     inside = sum(float(trial.figures["rate_inside"] or 0) for trial in trials)
     return [
@@ -240,20 +236,20 @@ def _kind_notes(trials: Sequence[PictureTrial]) -> list[str]:
     ]
 
 
-def _add_data(options: argparse.ArgumentParser) -> None:
+def add_data(options: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--data", type=Path, metavar="DIR", help="folder with cifar10_features.npz and labels.npz; without it: digits"
     )
 
 
-TRUST_BENCHMARKS: dict[str, PictureBenchmark] = {
-    "kinds": PictureBenchmark(
-        "kind of errors and noise rate told from planted mixtures, digits and CIFAR-10 features (--data)",
+TRUST_BENCHMARKS: dict[str, Benchmark] = {
+    "kinds": Benchmark(
+        "kind of errors and noise rate estimated on planted mixtures, digits and CIFAR-10 features (--data)",
         kinds_options,
         kinds,
         3,
     ),
-    "outliers": PictureBenchmark(
-        "foreign samples told from real ones, digits and CIFAR-10 features (--data)", outliers_options, outliers, 2
+    "outliers": Benchmark(
+        "foreign samples found among real ones, digits and CIFAR-10 features (--data)", add_data, outliers, 2
     ),
 }

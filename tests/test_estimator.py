@@ -28,7 +28,7 @@ FORMER = {"n_rounds", "n_branches", "packages_per_branch", "graph_k", "alpha", "
 
 def quick(**changes):
     given = as_arguments({"random_state": 0, **QUICK, **changes})
-    return LabelCorrector(**given)
+    return LabelCorrector(**as_arguments(given))
 
 
 # The checks use rows at random and classes of one or two samples, which are handled with a warning.

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
-from bench.paper.charts import HEIGHT, LEFT, LEGEND_LINE, WIDTH, Panel, file_name, legend, save_and_link
-from bench.paper.drawing import COLOURS, Sheet
+from bench.paper.charts import HEIGHT, WIDTH, add_legend, file_name, new_figure, save_and_link
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
 from bench.paper.rows import DEFAULT
 from bench.paper.sweep import CIFAR10, NEEDS, Sweep, missing, task_of
 from bench.paper.tables import grouped
 from bench.paper.trial import mend
 from bench.paper.vectors import DIGITS, FEATURES, SYMMETRIC80
-from bench.runner import Say
+from bench.record import Say
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.state import RoundState
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHARES = (0.05, 0.5, 1.0)  # of the epochs
 BINS = 20
@@ -60,21 +63,21 @@ def draw(results: Sequence[Result], images: Path) -> str:
     for group in grouped(results):
         first = min(group.results, key=lambda result: result.cell.seed)
         title = f"certainty: {group.title}, {first.cell.column}"
-        sheet = histogram_sheet(first.measured.more["histograms"])
-        links.append(save_and_link(sheet, images, file_name("certainty", group.title), title))
+        figure = histograms_figure(first.measured.more["histograms"])
+        links.append(save_and_link(figure, images, file_name("certainty", group.title), title))
     return "\n\n".join(links)
 
 
-def histogram_sheet(histograms: dict[str, dict[str, Counts]]) -> Sheet:
-    sheet = Sheet(WIDTH * max(len(histograms), 1), HEIGHT + LEGEND_LINE + 8)
-    stacked = [[sum(pair) for pair in zip(h["right"], h["wrong"], strict=True)] for h in histograms.values()]
-    highest = max((max(counts) for counts in stacked), default=1)
-    for number, (epoch, counts) in enumerate(histograms.items()):
-        panel = Panel(sheet, number * WIDTH, 0, f"epoch {epoch}: samples", BINS, 0, highest)
-        panel.bars([counts["right"], counts["wrong"]], COLOURS[:2])
-        panel.name_edges([0, 0.25, 0.5, 0.75, 1], "certainty")
-    legend(sheet, ["corrected label right", "wrong"], LEFT, HEIGHT + 12, sheet.width)
-    return sheet
+def histograms_figure(histograms: dict[str, dict[str, Counts]]) -> Figure:
+    """A panel per epoch; wrong labels stand upon the right ones."""
+    figure, axes = new_figure(1, max(len(histograms), 1), WIDTH, HEIGHT, sharey=True)
+    edges = [number / BINS for number in range(BINS)]
+    for place, (epoch, counts) in zip(axes, histograms.items(), strict=False):
+        place.bar(edges, counts["right"], 0.9 / BINS, align="edge", label="corrected label right")
+        place.bar(edges, counts["wrong"], 0.9 / BINS, counts["right"], align="edge", label="wrong")
+        place.set(title=f"epoch {epoch}: samples", xlabel="certainty", xlim=(0, 1))
+    add_legend(figure, *axes[0].get_legend_handles_labels())
+    return figure
 
 
 sweep = Sweep({DEFAULT: {}}, dict.fromkeys((DIGITS, FEATURES, CIFAR10), (SYMMETRIC80,)), note=NOTE, draw=draw)

@@ -26,7 +26,7 @@ from bench.paper.rows import (
 )
 from bench.paper.tables import Shape, show_tables
 from bench.paper.trial import mend, train_plainly
-from bench.runner import Say
+from bench.record import Say
 
 EPOCHS, QUICK_EPOCHS = 200, 2
 FIGURES = ("test_last", "test_best")

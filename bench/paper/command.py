@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.paper.experiment import Keeping, Options, Result, chosen_cells, identity
 from bench.paper.registry import MODULES, experiment_named
-from bench.paper.rows import READINGS
+from bench.paper.rows import READINGS, TITLES
 from labelmend.ensemble.time_limit import read_seconds
 from labelmend.errors import ConfigError
 
@@ -43,7 +43,7 @@ def main(rest: list[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser("python -m bench paper", description=ABOUT)
     options.add_argument("name", nargs="?", metavar="NAME", help=f"one of {', '.join(MODULES)}")
-    options.add_argument("--list", action="store_true", help="say what there is, and whether its data are here")
+    options.add_argument("--list", action="store_true", help="list the experiments, and whether their data are here")
     options.add_argument("--data", type=Path, metavar="DIR", help="folder with the data, see --list")
     options.add_argument("--on", nargs="+", metavar="DATA", help="data sets, for a NAME that knows several")
     options.add_argument("--epochs", type=int, metavar="N", help="default: as the paper or its field has it")
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     from bench.paper.page import update_section
     from bench.paper.play import play_cells
     from bench.paper.results import read_results
-    from bench.runner import say_to_stderr
+    from bench.record import say_to_stderr
 
     name, options = arguments.name, _options(arguments)
     out = _out(arguments)
@@ -130,7 +130,9 @@ def _orders(name: str, options: Options, arguments: argparse.Namespace) -> list[
     experiment = experiment_named(name)
     if missing := experiment.missing(options):
         raise ConfigError(f"{name} needs {experiment.needs}. {missing}.")
-    cells = chosen_cells(experiment.cells(options), arguments.rows, arguments.columns)
+    stored = {title: row for row, title in TITLES.items()}
+    rows = arguments.rows and [stored.get(row, row) for row in arguments.rows]
+    cells = chosen_cells(experiment.cells(options), rows, arguments.columns)
     return [Order(name, cell, options) for cell in cells]
 
 
@@ -139,9 +141,9 @@ def _out(arguments: argparse.Namespace) -> Path:
 
 
 def run_queue(arguments: argparse.Namespace) -> int:
-    """The cells of every line of a file, with what this command says besides; results only, no page."""
+    """The cells of every line of a file, with the other options of this command; results only, no page."""
     from bench.paper.play import play_cells
-    from bench.runner import say_to_stderr
+    from bench.record import say_to_stderr
 
     keeping, orders = _options(arguments).keeping, []
     for line in _lines(arguments.queue):

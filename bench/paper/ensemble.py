@@ -10,7 +10,7 @@ from bench.paper.sweep import Sweep
 
 BRANCHES = {f"M = {m}": {"n_branches": m} for m in range(2, 11)}
 PATCHES = {f"B = {2**power}": {"packages_per_branch": 2**power} for power in range(12)}
-# M B = 20 and 40; the paper's list for 40 has misprints, its text speaks of (8, 5).
+# M B = 20 and 40; the paper's list for 40 has misprints, its text has (8, 5).
 PAIRS = ((2, 10), (4, 5), (5, 4), (10, 2), (2, 20), (4, 10), (5, 8), (8, 5), (10, 4))
 COMBINATIONS = {f"M = {m}, B = {b}": {"n_branches": m, "packages_per_branch": b} for m, b in PAIRS}
 PANELS = {"M B = 20": list(COMBINATIONS)[:4], "M B = 40": list(COMBINATIONS)[4:]}

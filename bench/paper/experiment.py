@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.runner import Say
+from bench.record import Say
 from labelmend.errors import ConfigError
 from labelmend.self_test.comparison import Figures
 
@@ -30,7 +30,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line was told; None: the experiment decides."""
+    """What was chosen on the command line; None: the experiment decides."""
 
     data: Path | None = None
     on: tuple[str, ...] | None = None  # data sets, of those an experiment knows
@@ -100,7 +100,7 @@ class Experiment:
     """`cells` are all that the options ask for, in the order they run; `play` runs one.
 
     `show` makes Markdown of all results there are, and draws into a folder; cells without a result are "not run".
-    `missing` says what of the data asked for is not there, or None.
+    `missing` names the data that are needed and not there, or None.
     """
 
     about: str

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench.paper.experiment import Keeping
-from bench.runner import write_json
+from bench.record import write_json
 from labelmend.config import Settings
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.state import Problem, RoundState

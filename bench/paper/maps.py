@@ -2,7 +2,7 @@
 
 The clean set is drawn as a net sees it that learned the TRUE labels by plain cross entropy, the noisy set as the noisy
 net of the method sees it after the last round: the features by which the data are split. The same samples on both,
-drawn at random. The paper says neither which net nor how many samples.
+drawn at random. The paper names neither the net nor the number of samples.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bench.paper.charts import LEGEND_LINE, file_name, legend, save_and_link
-from bench.paper.drawing import COLOURS, PALE, Sheet
+from bench.paper.charts import COLOURS, add_legend, by_column, file_name, new_figure, save_and_link
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
 from bench.paper.rows import DEFAULT
 from bench.paper.sweep import CIFAR10, NEEDS, Sweep, missing, task_of
-from bench.paper.tables import grouped
 from bench.paper.trial import Truth, mend, train_plainly
 from bench.paper.vectors import DIGITS, FEATURES, SYMMETRIC40, SYMMETRIC50
-from bench.runner import Say
+from bench.record import Say
 from labelmend.ensemble.embed import embed
 from labelmend.runs.task import Task
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MOST = 2_000  # samples on a map
-SIDE, MARGIN, HEAD = 300, 12, 26
+SIDE = 3.0  # inches of a map
 SETS = {"clean": "clean set", "noisy": "noisy set"}
 COLOURED = {"true": "true labels", "given": "given labels", "corrected": "corrected labels"}
 NOTE = "The drawings have the first seed; each sample is one dot, at the same place in a row of maps."
@@ -71,33 +72,26 @@ def positions(net: nn.Module, task: Task, some: NDArray[np.intp], seed: int) -> 
 
 def draw(results: Sequence[Result], images: Path) -> str:
     links = []
-    for group in grouped(results):
-        for column in dict.fromkeys(r.cell.column for r in group.results):
-            first = min((r for r in group.results if r.cell.column == column), key=lambda r: r.cell.seed)
-            title = f"maps: {group.title}, {column}"
-            sheet = map_sheet(first.measured.more["points"])
-            links.append(save_and_link(sheet, images, file_name("maps", group.title, column), title))
+    for group in by_column(results):
+        first = min(group.results, key=lambda result: result.cell.seed)
+        figure = maps_figure(first.measured.more["points"])
+        links.append(save_and_link(figure, images, file_name("maps", group.title), f"maps: {group.title}"))
     return "\n\n".join(links)
 
 
-def map_sheet(points: dict[str, Any]) -> Sheet:
-    """Rows: clean and noisy set; columns: whose labels give the colours."""
+def maps_figure(points: dict[str, Any]) -> Figure:
+    """Rows: clean and noisy set; columns: whose labels give the colours. Dots are pixels in the SVG, too."""
     classes = sorted({label for name in COLOURED for label in points[name]})
-    sheet = Sheet(len(COLOURED) * SIDE, len(SETS) * (SIDE + HEAD) + LEGEND_LINE + 12)
-    for down, (place, set_name) in enumerate(SETS.items()):
-        for across, (name, words) in enumerate(COLOURED.items()):
-            x, y = across * SIDE, down * (SIDE + HEAD)
-            sheet.text(x + MARGIN, y + 18, f"{set_name}, {words}", size=13)
-            sheet.line(_frame(x + MARGIN / 2, y + HEAD, SIDE - MARGIN), PALE)
-            for (right, low), label in zip(points[place], points[name], strict=True):
-                at = x + MARGIN + right * (SIDE - 2 * MARGIN), y + HEAD + MARGIN / 2 + low * (SIDE - 2 * MARGIN)
-                sheet.dot(*at, 1.7, COLOURS[classes.index(label) % len(COLOURS)])
-    legend(sheet, [f"class {label}" for label in classes][: len(COLOURS)], MARGIN, sheet.height - 10, sheet.width)
-    return sheet
-
-
-def _frame(x: float, y: float, side: float) -> list[tuple[float, float]]:
-    return [(x, y), (x + side, y), (x + side, y + side), (x, y + side), (x, y)]
+    figure, axes = new_figure(len(SETS), len(COLOURED), SIDE, SIDE)
+    pairs = [(place, name) for place in SETS for name in COLOURED]
+    for map_axes, (place, name) in zip(axes, pairs, strict=True):
+        colours = [COLOURS[classes.index(label) % len(COLOURS)] for label in points[name]]
+        map_axes.scatter(*zip(*points[place], strict=True), s=4, c=colours, linewidths=0, rasterized=True)
+        map_axes.set(title=f"{SETS[place]}, {COLOURED[name]}", xticks=[], yticks=[])
+    shown = classes[: len(COLOURS)]
+    dots = [axes[0].scatter([], [], c=COLOURS[number], label=f"class {label}") for number, label in enumerate(shown)]
+    add_legend(figure, dots, [f"class {label}" for label in shown])
+    return figure
 
 
 COLUMNS = dict.fromkeys((DIGITS, FEATURES, CIFAR10), (SYMMETRIC50, SYMMETRIC40))

@@ -17,9 +17,9 @@ from labelmend.storage.target import whole
 HEAD = """# The paper's tables and figures
 
 Ours beside what the paper (Shao, Wang, Su, Lin) prints. Every section is written by `python -m bench paper NAME` \
-or `python -m bench paper --write-docs paper.jsonl` from the results of real runs; a cell without a run says \
-"not run". Test accuracy is the mean of the last ten epochs; "best" is the best epoch on the test set, which chose \
-nothing. ± is the sample standard deviation over n seeds. Where the paper leaves something open, what we decided is in \
+or `python -m bench paper --write-docs paper.jsonl` from the results of real runs; "not run" marks a cell without \
+one. Test accuracy is the mean of the last ten epochs; "best" is the best epoch on the test set, which chose nothing. \
+± is the sample standard deviation over n seeds. Where the paper leaves something open, what we decided is in \
 [method.md](method.md).
 """
 QUICK_HEAD = "QUICK RUN: the sizes are tiny and the figures mean nothing.\n"

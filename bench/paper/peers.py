@@ -2,9 +2,9 @@
 
 Labels right after correction, on digits and 10,000 rows of CIFAR-10 features. The rows:
 
-plus, paper       the presets as they are (paper: k = 50 and alpha = .99, too smooth for small classes, and said so)
+plus, paper       the presets as they are (paper: k = 50 and alpha = .99, too smooth for small classes)
 ... random splits the same with subsets dealt at random: as many packages as samples
-cross entropy     a plain net on the given labels; a sample gets the label the net says. mixup: the same with mixup
+cross entropy     a plain net on the given labels; a sample gets the label the net predicts. mixup: the same with mixup
 one graph         label propagation from all given labels on the k-NN graph of the features as the nets get them, no
                   nets and no ensemble; k, alpha and the rest as preset plus has them
 k-NN vote         the majority of the 10 (features: 50) nearest samples
@@ -26,7 +26,7 @@ from bench.paper.sweep import QUICK_EPOCHS, data_sets, missing, seeds_of, task_o
 from bench.paper.tables import Shape, show_tables
 from bench.paper.trial import Codes, label_figures, mend, train_plainly
 from bench.paper.vectors import DIGITS, FEATURE_ROWS, FEATURES, HUMAN, PLANTED, human_columns, vectors_of
-from bench.runner import Say
+from bench.record import Say
 from labelmend.config import make_config, resolve
 from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalized_graph
 from labelmend.ensemble.propagate import propagate, starting_rows
@@ -49,7 +49,7 @@ N_CLASSES = 10
 NEIGHBOURS = {DIGITS: 10, FEATURES: 50}
 HUMAN_SETS = ("aggregate", "random1", "worst")
 COLUMNS = {DIGITS: list(PLANTED), FEATURES: [*PLANTED, *(HUMAN + name for name in HUMAN_SETS)]}
-LEGEND = "Labels right after correction, %; a plain net's labels are what it says of the samples it learned from."
+LEGEND = "Labels right after correction, %; a plain net's labels are its predictions for the samples it learned from."
 
 
 def cells(options: Options) -> list[Cell]:

@@ -10,11 +10,11 @@ from dataclasses import replace
 import torch
 
 from bench.paper.experiment import Measured
+from bench.paper.photo_lists import IntArray
 from bench.paper.photo_task import PhotoTask
+from bench.paper.plain_net import Draw
 from bench.paper.trial import Outcome, mend, train_plainly
-from bench.photo_lists import IntArray
-from bench.plain_net import Draw
-from bench.runner import Say
+from bench.record import Say
 from labelmend.config import RunConfig
 from labelmend.ensemble.fit import balanced
 from labelmend.ensemble.train import FINE_TUNE_RATE

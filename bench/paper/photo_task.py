@@ -2,7 +2,7 @@
 
 Knows which lists train, which are trusted and which test; does not know rows of tables. Pixels lie in a file and are
 mapped from there, so that memory does not grow with the number of pictures. What cannot be read takes no part and is
-told, with the reason.
+reported, with the reason.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.clothing1m import read_clothing1m
-from bench.food101 import read_food101_test, read_food101n
+from bench.paper.clothing1m import read_clothing1m
 from bench.paper.experiment import Options, preset_of
+from bench.paper.food101 import read_food101_test, read_food101n
+from bench.paper.photo_lists import IntArray, PhotoList, joined
 from bench.paper.trial import Truth, codes_of
-from bench.photo_lists import IntArray, PhotoList, joined
 from bench.picture_data import QUICK
-from bench.runner import Say
+from bench.record import Say
 from labelmend.config import make_config
 from labelmend.errors import ConfigError
 from labelmend.inputs.pictures.cache import decode
@@ -150,12 +150,12 @@ def _limit(options: Options) -> int | None:
 
 def _now_and_then(say: Say) -> Say:
     """Decoding a million pictures takes hours and counts every second."""
-    told = time.monotonic()
+    last = time.monotonic()
 
     def tell(text: str) -> None:
-        nonlocal told
-        if time.monotonic() - told > TELL_SECONDS:
-            told = time.monotonic()
+        nonlocal last
+        if time.monotonic() - last > TELL_SECONDS:
+            last = time.monotonic()
             say(f"  {text}")
 
     return tell

@@ -1,13 +1,13 @@
 """The paper's tables on Clothing1M, noisy and hybrid, and on Food101-N.
 
-The recipe is METHOD's decision 26: ResNet-50 from ImageNet's weights, no warm-up, 15 epochs of SGD at .01, a tenth of
+The recipe: ResNet-50 from ImageNet's weights, no warm-up, 15 epochs of SGD at .01, a tenth of
 it every 5 epochs, batch 64, L2 5e-3, M = 5, B = 4, windows of 224 in pictures of 256. Rows are those of the paper's
-tables, with its loss factors for Clothing1M, and `plus`. Hybrid: labels of the clean list are certain (decision 23),
+tables, with its loss factors for Clothing1M, and `plus`. Hybrid: labels of the clean list are certain,
 and the trained net is then fine-tuned on them alone; one run gives both figures. Food101-N: a new classifier learns
 from the corrected labels by the same recipe, and Food-101's test pictures judge it.
 
 Differs from the paper in: pictures fill 256 x 256 with their short side and are cut, not squeezed; windows are mirrored
-half the time; how long fine-tuning lasts is ours, the paper does not say.
+half the time; how long fine-tuning lasts is ours: the paper does not name it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.clothing1m import lists_in
-from bench.food101 import IMAGE_LIST, TEST, refuse_swapped
+from bench.paper.clothing1m import lists_in
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
+from bench.paper.food101 import IMAGE_LIST, TEST, refuse_swapped
+from bench.paper.photo_lists import find_folder
 from bench.paper.photo_play import FIGURES, as_they_are, corrected, fine_tuned, new_classifier
 from bench.paper.photo_task import PhotoSet, clothes, clothes_and_clean, food, photo_task, weights_of
 from bench.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT, ablation_changes
 from bench.paper.tables import Shape, grouped, show_tables, table
-from bench.photo_lists import find_folder
-from bench.runner import Say
+from bench.record import Say
 from labelmend.config import Settings, make_config, resolve
 from labelmend.errors import DataError
 from labelmend.runs.task import Task
@@ -196,7 +196,7 @@ def _both(result: Result) -> tuple[Result, Result]:
 
 
 def _found_tables(about: PhotoTable, results: Sequence[Result]) -> list[str]:
-    """What people verified says about the changes: the paper has no such table."""
+    """The changes against the labels that people verified: the paper has no such table."""
     title = "Wrong labels found, of those that people verified in Food101-N: F1 / precision / recall, %"
     shape = Shape((DEFAULT, PLUS), {about.data: [VERIFIED]}, FOUND, title)
     known = [replace(r, cell=replace(r.cell, column=VERIFIED)) for r in results if r.cell.row != CROSS_ENTROPY]

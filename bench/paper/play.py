@@ -1,8 +1,7 @@
 """Runs cells, here or in several processes, and keeps every result as soon as it is there.
 
-With jobs, each worker is a process of its own that is handed cells as lines of JSON and answers in lines of JSON, with
-one thread for torch: when this process ends, however it ends, their input ends, and so do they. Only this process
-writes the file. A cell that fails is told, and the others still run.
+With jobs, each worker is a process of its own with one thread; when this process ends, however it ends, so do they.
+Only this process writes the file. A cell that fails is reported, and the others still run.
 
 Where there is a time limit, cells stop after the last round that is likely to end in time, and go on from their
 checkpoints when the same is asked for again; what has not stopped by then is killed, which costs what it did since its
@@ -14,36 +13,33 @@ from __future__ import annotations
 import dataclasses
 import gc
 import hashlib
-import json
 import math
-import os
 import queue
 import shutil
-import subprocess
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
-from bench.paper.experiment import Cell, Keeping, Measured, Options, Result, identity
+from bench.paper.experiment import Cell, Measured, Options, Result, identity
 from bench.paper.keeping import OutOfTimeError
 from bench.paper.registry import experiment_named
 from bench.paper.results import append_result, read_results
-from bench.runner import Say, machine, versions
+from bench.record import Say, machine, versions
+from bench.workers import SPAWN, one_thread_each, start_worker
 from labelmend.errors import LabelmendWarning, MissingExtraError
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
 SKIPPED, STOPPED = "skipped", "stopped"  # begin the word about a cell that has no result and is no failure
 GRACE = 10.0  # seconds after the end in which a cell may keep its last round
 
 
 class CellFailedError(RuntimeError):
-    """One cell could not be run; the text says why."""
+    """One cell could not be run; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,6 @@ def _play_in_workers(orders: Sequence[Order], out: Path, jobs: int, say: Say, en
         todo.put(order)
     failed: list[str] = []
     ending = threading.Event()
-    workers = [_Worker() for _ in range(min(jobs, len(orders)))]
 
     def serve(worker: _Worker) -> None:
         while not ending.is_set() and time.time() < ends:
@@ -152,16 +147,18 @@ def _play_in_workers(orders: Sequence[Order], out: Path, jobs: int, say: Say, en
                 failed.append(f"{order.cell.name}: {error}")
                 ending.set()
 
-    threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(None if ends == math.inf else max(0.0, ends + GRACE - time.time()))
-    finally:
-        ending.set()
-        for worker in workers:
-            worker.end()
+    with one_thread_each():
+        workers = [_Worker() for _ in range(min(jobs, len(orders)))]
+        threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(None if ends == math.inf else max(0.0, ends + GRACE - time.time()))
+        finally:
+            ending.set()
+            for worker in workers:
+                worker.end()
     if todo.qsize():
         say(f"the time is over: {todo.qsize()} cells are not begun")
     return failed
@@ -171,58 +168,49 @@ class _Worker:
     """A process that runs one cell after another."""
 
     def __init__(self) -> None:
-        self.process = self._start()
+        self._start()
 
     def ask(self, order: Order) -> Measured:
-        if self.process.poll() is not None:
+        if not self.process.is_alive():
             self.end()
-            self.process = self._start()
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None
-        assert stdout is not None
+            self._start()
         try:
-            stdin.write(json.dumps(_order_as_plain(order)) + "\n")
-            stdin.flush()
-            line = stdout.readline()
-        except OSError:
-            line = ""
-        if not line:
-            raise CellFailedError(f"failed: its process ended with code {self.process.wait()}")
-        answer = json.loads(line)
-        if "failed" in answer:
-            raise CellFailedError(answer["failed"])
-        return Measured(**answer)
+            self.pipe.send(order)
+            answer: Measured | str = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            raise CellFailedError(f"failed: its process ended with code {self.process.exitcode}") from None
+        if isinstance(answer, str):
+            raise CellFailedError(answer)
+        return answer
 
     def end(self) -> None:
         self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):  # something may still be waiting to be written
-                if pipe is not None:
-                    pipe.close()
+        self.process.join()
+        self.pipe.close()
 
-    @staticmethod
-    def _start() -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=pipe, stdout=pipe, text=True, env={**os.environ, **ONE_THREAD}
-        )
+    def _start(self) -> None:
+        self.pipe, theirs = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=answer_orders, args=(theirs,))
+        self.process.start()
+        theirs.close()
 
 
-def answer_orders() -> None:
-    """What a worker does: cells from its input, answers to its output, until the input ends."""
+def answer_orders(pipe: Connection) -> None:
+    """What a worker does: plays the cells that it is sent, and sends back what it measured or why it could not."""
     import torch
 
+    start_worker()
     torch.set_num_threads(1)
-    answers, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not get among the answers
-    for line in sys.stdin:
+    sys.stdout = sys.stderr
+    while True:
+        order = pipe.recv()
         try:
-            answer = dataclasses.asdict(play_cell(_order_from_plain(json.loads(line)), lambda _: None))
+            pipe.send(play_cell(order, lambda _: None))
+        except CellFailedError as error:
+            pipe.send(str(error))
         except Exception as error:
-            text = str(error) if isinstance(error, CellFailedError) else f"failed: {type(error).__name__}: {error}"
-            answer = {"failed": text}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            pipe.send(f"failed: {type(error).__name__}: {error}")
 
 
 def _keep(order: Order, measured: Measured, out: Path, jobs: int, say: Say) -> None:
@@ -239,24 +227,3 @@ def _keep(order: Order, measured: Measured, out: Path, jobs: int, say: Say) -> N
     words = "  ".join(f"{text} {value:.4f}" for text, value in known.items() if value is not None)
     seconds = measured.figures.get("seconds")
     say(f"{cell.name}  {words}{'' if seconds is None else f'  {seconds:.1f} s'}")
-
-
-def _order_as_plain(order: Order) -> dict[str, Any]:
-    return json.loads(json.dumps(dataclasses.asdict(order), default=str))  # type: ignore[no-any-return]
-
-
-def _order_from_plain(plain: dict[str, Any]) -> Order:
-    options = plain["options"]
-    keeping = Keeping(**_with_paths(Keeping, options.pop("keeping")))
-    return Order(plain["experiment"], Cell(**plain["cell"]), Options(**_with_paths(Options, options), keeping=keeping))
-
-
-def _with_paths(kind: type, plain: dict[str, Any]) -> dict[str, Any]:
-    """As the annotations of the dataclass have them: JSON knows neither paths nor tuples."""
-    paths = {name for name, declared in kind.__annotations__.items() if "Path" in declared}
-    values = {name: Path(v) if name in paths and v is not None else v for name, v in plain.items()}
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-
-
-if __name__ == "__main__":
-    answer_orders()

@@ -1,7 +1,7 @@
 """Readings of the paper's text, tried where its figures are known: CIFAR-10 with 50 and 80 % symmetric noise.
 
-A reading is chosen here and nowhere else, so that the other columns of the tables say how good the choice was. Rows
-are a row of the ablation and what it is read as; `rows.py` says what each reading is. Shorter than the tables: a
+A reading is chosen here and nowhere else, so that the other columns of the tables show how good the choice was. Rows
+are a row of the ablation and what it is read as; `rows.py` explains the readings. Shorter than the tables: a
 reading that is right shows itself in half an hour of a GPU for all of them.
 """
 
@@ -15,7 +15,7 @@ from bench.paper import cifar
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
 from bench.paper.rows import NET, READINGS, SOFT, WITH_MIXUP, WITHOUT
 from bench.paper.tables import Shape, show_tables
-from bench.runner import Say
+from bench.record import Say
 
 EPOCHS, QUICK_EPOCHS = 30, 2
 DATA, COLUMNS = "cifar10", ("symmetric 50 %", "symmetric 80 %")

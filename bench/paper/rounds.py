@@ -1,7 +1,7 @@
 """Diagnostics of a round: what the method does to labels whose truth is known here and nowhere in the method.
 
-Knows the state after a round, given and true labels; changes nothing. Costs no forward pass: what nets said when they
-were embedded for the graphs was kept.
+Knows the state after a round, given and true labels; changes nothing. Costs no forward pass: the answers of the nets
+when the samples were embedded for the graphs were kept.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def diagnose(state: RoundState, given: Tensor, true: Tensor) -> Mapping[str, flo
             "source_says_wrong_vote": _mean(source == voted, labelled & ~right),
         }
     if state.branch_labels is not None:
-        found["branch_right"] = torch.stack([_mean(said == true, labelled) for said in state.branch_labels]).mean()
+        found["branch_right"] = torch.stack([_mean(labels == true, labelled) for labels in state.branch_labels]).mean()
     targets = state.targets
     for name, distribution in (("answers", targets.answers), ("soft", targets.soft)):
         if distribution is not None:
-            said = distribution.argmax(dim=1)
+            best = distribution.argmax(dim=1)
             found |= {
-                f"{name}_right": _mean(said == true, labelled),
+                f"{name}_right": _mean(best == true, labelled),
                 f"{name}_entropy": -(distribution * distribution.clamp(min=1e-12).log()).sum(dim=1).double().mean(),
-                f"{name}_largest_class": torch.bincount(said).max().double() / len(said),
+                f"{name}_largest_class": torch.bincount(best).max().double() / len(best),
             }
     values = torch.stack(list(found.values())).tolist()  # one wait for the GPU
     return {name: value for name, value in zip(found, values, strict=True) if value == value}

@@ -1,7 +1,7 @@
 """The rows and columns of the paper's tables on CIFAR: what each row changes, the factors of its losses, its figures.
 
 The factors are the paper's own, per noise rate, in the rows that reproduce it; nothing else here follows the noise.
-The text can be read in several ways; READINGS says how, and each is a few changes of a row. "(the net's answer)" is
+The text can be read in several ways; READINGS lists them, and each is a few changes of a row. "(the net's answer)" is
 another reading of the soft label: its first part is the corrected net's answer instead of the voted label. Loads
 without torch.
 """
@@ -37,6 +37,8 @@ FACTORS: dict[str, dict[str, tuple[float, float, float, float]]] = {
 CROSS_ENTROPY, MIXUP, DEFAULT = "cross entropy", "mixup", "default"
 WITHOUT, WITH_MIXUP = "w/o noisy branch", "+ mixup"  # each row adds to the one before
 SOFT, NET, PLUS = f"{WITH_MIXUP} + soft label", f"{WITH_MIXUP} + soft label (the net's answer)", "plus"
+# What tables call a row where its stored name would be misread: "default" is a preset of the library, too.
+TITLES = {DEFAULT: "all nets (the paper's default)"}
 ROWS = (CROSS_ENTROPY, MIXUP, DEFAULT, WITHOUT, WITH_MIXUP, SOFT, NET, PLUS)
 PLAIN = (CROSS_ENTROPY, MIXUP)
 CHANGED_LOSSES = (WITHOUT, WITH_MIXUP, SOFT, NET)  # rows whose losses the text describes apart from the default's
@@ -96,7 +98,7 @@ def ablation_changes(
 ) -> dict[str, Any]:
     """What a row of the paper's ablation changes in preset paper, with en_ce, en_mae, cor_ce, cor_mse.
 
-    What was decided otherwise before is said in full, so that a result of then does not count as one of now.
+    What was decided otherwise before is written in full, so that a result of then does not count as one of now.
     """
     en_ce, en_mae, cor_ce, cor_mse = (float(factor) for factor in factors)
     changes: dict[str, Any] = {} if row in PLAIN else {"scale_columns": True}

@@ -1,7 +1,7 @@
 """Experiments that vary a setting of the default: rows are settings, columns label noises, on several data sets.
 
 The paper ran these on Clothing1M. Here: digits and 10,000 rows of CIFAR-10 features, or with `--on cifar10` pictures.
-Which noise: symmetric 50 %, where the paper's own tables are, and the errors the method was made for: what people said
+Which noise: symmetric 50 %, where the paper's own tables are, and the errors the method was made for: people's labels
 (CIFAR-10N worst, 40 % wrong) on the features and pictures, planted confusing errors on the digits, where nobody was
 asked. Preset paper in all, but on vectors k and alpha follow the data: 50 neighbours at .99 are too smooth for classes
 of a hundred rows (docs/experiments.md), and every row would show that and nothing else.
@@ -29,7 +29,7 @@ from bench.paper.vectors import (
     missing_features,
     task_of_vectors,
 )
-from bench.runner import Say
+from bench.record import Say
 from labelmend.errors import ConfigError
 from labelmend.runs.task import Task
 
@@ -131,7 +131,7 @@ def row_settings(data: str, changes: Mapping[str, Any], options: Options, preset
 
 
 def data_sets(options: Options, columns: Columns) -> list[str]:
-    """Those asked for; else digits, and the features where they are."""
+    """The chosen ones; else digits, and the features where they are."""
     if options.on is None:
         return [DIGITS] if missing_features(options) else [DIGITS, FEATURES]
     unknown = [name for name in options.on if name not in columns]
@@ -141,9 +141,9 @@ def data_sets(options: Options, columns: Columns) -> list[str]:
 
 
 def columns_of(data: str, columns: Columns, options: Options) -> list[str]:
-    """The noises of a data set; without labels.npz what people said is left out."""
-    said = [] if options.file("labels.npz") is None else human_columns(options)
-    return [column for column in columns[data] if not column.startswith(HUMAN) or column in said]
+    """The noises of a data set; without labels.npz people's labels are left out."""
+    human = [] if options.file("labels.npz") is None else human_columns(options)
+    return [column for column in columns[data] if not column.startswith(HUMAN) or column in human]
 
 
 def seeds_of(data: str, options: Options, usual: int | None = None) -> int:
@@ -155,7 +155,7 @@ def epochs_of(data: str, options: Options) -> int:
 
 
 def missing(options: Options, columns: Columns = COLUMNS) -> str | None:
-    """What of the data asked for is not there."""
+    """The needed data that are not there."""
     wanted = data_sets(options, columns)
     if CIFAR10 in wanted and options.file("cifar10.npz") is None:
         return "cifar10.npz not in --data"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.paper.experiment import Result
+from bench.paper.rows import TITLES
 
 NOT_RUN = "not run"
 NOTHING = "-"
@@ -37,12 +38,13 @@ class Group:
     epochs: int | None
     common: str
     results: Sequence[Result]
+    column: str = ""  # where it is of one column only
 
     @property
     def title(self) -> str:
         shared = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in json.loads(self.common).items())
         epochs = None if self.epochs is None else f"{self.epochs} epochs"
-        return ", ".join(part for part in (self.data, epochs, shared) if part)
+        return ", ".join(part for part in (self.data, epochs, shared, self.column) if part)
 
 
 def show_tables(shape: Shape, results: Sequence[Result]) -> str:
@@ -85,7 +87,7 @@ def table(shape: Shape, data: str, results: Sequence[Result]) -> str:
     for row in rows:
         ours = [cell_text(shape.figures, cell_results(results, row, column), usual) for column in columns]
         epochs = [epochs_text(results, row)] if shape.epochs_by_row else []
-        line = [row, *(["ours"] if beside else []), *ours, *epochs, seconds_text(results, row)]
+        line = [TITLES.get(row, row), *(["ours"] if beside else []), *ours, *epochs, seconds_text(results, row)]
         line += [f"{shape.paper_rows[row]:.2f}" if row in shape.paper_rows else NOTHING] if shape.paper_rows else []
         lines.append(line)
         theirs = [shape.paper.get((row, column)) for column in columns]

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from bench.paper.experiment import Keeping
 from bench.paper.keeping import kept
+from bench.paper.plain_net import Draw, train_plain_net
 from bench.paper.rounds import diagnose
-from bench.plain_net import Draw, train_plain_net
-from bench.runner import Say
+from bench.record import Say
+from bench.trial import wait_for
 from labelmend.decision.deciding import decider
 from labelmend.decision.ensemble_evidence import posterior_labels
 from labelmend.decision.final import final_decision
@@ -56,7 +57,7 @@ class Truth:
 class Outcome:
     figures: Figures
     curves: Curves
-    labels: Codes  # after correction, or what the plain net says
+    labels: Codes  # after correction, or predicted by the plain net
     net: nn.Module
     state: RoundState | None = None  # None: a plain net
 
@@ -118,8 +119,7 @@ class Observer:
 
     def _begin(self) -> float:
         self.seen.append({})
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)  # what the round left to do on a GPU is the round's
+        wait_for(self.device)  # what the round left to do on a GPU is the round's
         return time.perf_counter()
 
     def _end(self, began: float) -> None:
@@ -181,7 +181,7 @@ def mend(
 
 
 def train_plainly(task: Task, truth: Truth, say: Say, draw: Draw | None = None) -> Outcome:
-    """A plain net on the labels of the task; its labels are what it says of the samples it learned from."""
+    """A plain net on the labels of the task; its labels are its predictions for the samples it learned from."""
     problem, config = task.problem, task.settings
     device, n_passes = problem.samples.device, config.n_rounds
     observer = Observer(truth, device, say)

@@ -1,7 +1,7 @@
 """Feature vectors with label noise as tasks: scikit-learn's digits, and the first rows of CIFAR-10 as features.
 
-Planted noise is drawn anew with every seed; what people said is the same for all of them. Test samples are the other
-30 % of the digits, and the features of CIFAR-10's test pictures where labels.npz says what they show.
+Planted noise is drawn anew with every seed; people's labels are the same for all of them. Test samples are the other
+30 % of the digits, and the features of CIFAR-10's test pictures where labels.npz has their classes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from labelmend.samples import VectorSamples
 DIGITS, FEATURES = "digits", "features"
 FEATURE_FILES = ("cifar10_features.npz", "labels.npz")
 FEATURE_ROWS, QUICK_ROWS, QUICK_TEST = 10_000, 100, 40
-TREES = {DIGITS: 200, FEATURES: 50}  # of the forest that says which samples are confusing
+TREES = {DIGITS: 200, FEATURES: 50}  # of the forest that finds confusing samples
 QUICK_TREES = 5
-HUMAN = "human, "  # begins the name of what people said
+HUMAN = "human, "  # begins the name of people's labels
 SYMMETRIC50, SYMMETRIC80, SYMMETRIC40 = "symmetric 50 %", "symmetric 80 %", "symmetric 40 %"
 RANDOM, CONFUSING, PATCH, BOTH = "random 20 %", "confusing 20 %", "patch 20 %", "both, 20 % each"
 PLANTED = (RANDOM, CONFUSING, PATCH, BOTH)
@@ -56,7 +56,7 @@ def vectors_of(data: str, seed: int, folder: Path | None, quick: bool) -> Vector
 
 
 def noisy_labels(data: str, column: str, seed: int, folder: Path | None, quick: bool) -> IntArray:
-    """The given labels of a column; which samples are confusing is asked of a forest, once per seed."""
+    """The given labels of a column; a forest finds the confusing samples, once per seed."""
     if column.startswith(HUMAN):
         n_rows = QUICK_ROWS if quick else FEATURE_ROWS
         return human(str(folder), column.removeprefix(HUMAN), n_rows).given_labels
@@ -100,7 +100,7 @@ def missing_features(options: Options) -> str | None:
 
 
 def human_columns(options: Options, wanted: tuple[str, ...] = ()) -> list[str]:
-    """What people said, of the sets in the folder: all, or the wanted ones."""
+    """The columns of people's labels in the folder: all, or the wanted ones."""
     found = [name for name in human_sets(str(options.data)) if name != "clean"]
     return [HUMAN + name for name in found if not wanted or name in wanted]
 

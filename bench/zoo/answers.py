@@ -1,8 +1,8 @@
-"""What one run of labelmend says about a cell, and what its parts alone would have said.
+"""The answers of one run of labelmend to a cell, and those of its parts alone.
 
     labelmend    the joined decision
     pool         the pool alone          ensemble   the ensemble alone
-    preferred    the pool, and the ensemble's class in disputed rows where the pool prefers it (or evidence.agreed says)
+    preferred    the pool, and the ensemble's class in disputed rows where the pool prefers it (evidence.agreed)
     everything   the pool, and the ensemble's class in all disputed rows
     best_guess   argmax of the pool's out-of-sample probabilities
 

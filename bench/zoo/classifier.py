@@ -11,6 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
 
 from bench.zoo.figures import percent
 from labelmend.api import correct
@@ -55,55 +61,20 @@ def members_predict(train: FloatArray, given: IntArray, test: FloatArray) -> dic
     return answers
 
 
-def normal_ranks(train: FloatArray) -> Any:
-    from sklearn.preprocessing import QuantileTransformer
-
+def normal_ranks(train: FloatArray) -> QuantileTransformer:
     shape = QuantileTransformer(n_quantiles=min(1000, len(train)), output_distribution="normal", subsample=None)
     return shape.fit(train)
 
 
-def ridge(n: int) -> Any:
-    from sklearn.linear_model import RidgeClassifierCV
-
+def ridge(n: int) -> RidgeClassifierCV:
     return RidgeClassifierCV(10.0 ** np.arange(-1, 4.1, 0.5))
 
 
-def kernel_ridge(n: int) -> Any:
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.pipeline import make_pipeline
-
-    return make_pipeline(Nystroem(n_components=min(n, LANDMARKS), random_state=0), ridge(n))
-
-
-def nearest(n: int) -> Any:
-    from sklearn.neighbors import KNeighborsClassifier
-
-    return KNeighborsClassifier(min(10, n))
-
-
-def logistic(n: int) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=0.03, max_iter=200)
-
-
-def extra_trees(n: int) -> Any:
-    from sklearn.ensemble import ExtraTreesClassifier
-
-    return ExtraTreesClassifier(200, min_samples_leaf=2, bootstrap=True, random_state=0)
-
-
-def boosting(n: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(max_iter=60, early_stopping=False, random_state=0)
-
-
-MEMBERS: dict[str, Callable[[int], Any]] = {
+MEMBERS: dict[str, Callable[[int], Any]] = {  # by the number of rows
     "ridge": ridge,
-    "RBF ridge": kernel_ridge,
-    "10-NN": nearest,
-    "logistic regression": logistic,
-    "extra trees": extra_trees,
-    "boosting": boosting,
+    "RBF ridge": lambda n: make_pipeline(Nystroem(n_components=min(n, LANDMARKS), random_state=0), ridge(n)),
+    "10-NN": lambda n: KNeighborsClassifier(min(10, n)),
+    "logistic regression": lambda n: LogisticRegression(C=0.03, max_iter=200),
+    "extra trees": lambda n: ExtraTreesClassifier(200, min_samples_leaf=2, bootstrap=True, random_state=0),
+    "boosting": lambda n: HistGradientBoostingClassifier(max_iter=60, early_stopping=False, random_state=0),
 }

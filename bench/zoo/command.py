@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.picture_suite import PictureTrial
-from bench.runner import Say, say_to_stderr, whole_record, write_json
+from bench.record import Say, Trial, say_to_stderr, whole_record, write_json
 from bench.table import circumstances
 from bench.zoo import cells as zoo_cells
 from bench.zoo.cells import CLEAN, Cell, ZooSet
 from bench.zoo.layout import Table
-from bench.zoo.limits import is_whole
+from bench.zoo.limits import is_whole, let_in, limits_table, verdicts
 from bench.zoo.measure import OURS, Line
 from bench.zoo.rivals import TITLES as RIVALS
 from bench.zoo.rivals import stored_figures
 from bench.zoo.run import Lines, check_classifiers, read_lines, run_cells
 from bench.zoo.tables import BETTER, by_kind, by_source, classifiers, duels, extremes, own_words, seconds, with_better
-from bench.zoo.verdict_tables import let_in, limits_table, verdicts
 from labelmend.errors import ConfigError
 
 NAME = "zoo"
@@ -204,13 +202,13 @@ def counts(lines: Sequence[Line], asked: int) -> list[str]:
     return notes
 
 
-def trials(line: Line) -> list[PictureTrial]:
+def trials(line: Line) -> list[Trial]:
     """One a method, for the record: shares of one."""
     rows = []
     for method, figures in line["methods"].items():
         if method in (OURS, "given", "pool", "ensemble", "best_guess", *RIVALS):
             shares: dict[str, float | None] = {FIGURES[name]: value / 100 for name, value in figures.items()}
-            rows.append(PictureTrial(line["kind"], method, shares))
+            rows.append(Trial(line["kind"], method, shares))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""One cell: asked, scored, and written down as a line that is ready for JSON. All shares are in percent."""
+"""One cell: run, scored, and written down as a line that is ready for JSON. All shares are in percent."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def guessed(data: Dataset, found: Answers) -> float | None:
 
 
 def warm_up() -> None:
-    """Imports and first calls come before the clock; what fails here fails again in every cell, and is told there."""
+    """Imports and first calls come before the clock; what fails here fails again in a cell, and is reported there."""
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 2
     features = (rng.standard_normal((60, 3)) + 3 * labels[:, None]).astype(np.float32)

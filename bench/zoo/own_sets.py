@@ -1,4 +1,4 @@
-"""The zoo of a clean checkout: scikit-learn's sets, some thinned to rare classes, errors planted by `data/noise.py`.
+"""The zoo of a clean checkout: sets of scikit-learn, some thinned to rare classes, errors by `diagnosis/noise.py`.
 
 Thinning, drawing and planting follow the seed. `random`NN and the other kinds end with the share of wrong labels in
 percent; clean has none.

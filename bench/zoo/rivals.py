@@ -20,6 +20,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from bench.zoo.figures import Figures, of_labels, of_ranking
 from bench.zoo.own_sets import standardised
@@ -85,7 +91,7 @@ def measure_rivals(data: Dataset, stored: dict[str, Figures]) -> tuple[dict[str,
 
 
 def cpu_seconds() -> float:
-    """Of this process and, where the system tells, of those it has started and that have ended."""
+    """Of this process and, where the system has it, of those it has started and that have ended."""
     try:
         import resource  # not on Windows
     except ImportError:
@@ -121,28 +127,21 @@ def can_run(rival: str, data: Dataset) -> bool:
 
 
 def logistic(columns: FloatArray, codes: IntArray) -> Opinion:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     return flagged(make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)), columns, codes)
 
 
 def boosting(columns: FloatArray, codes: IntArray) -> Opinion:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     return flagged(HistGradientBoostingClassifier(max_iter=60), columns, codes)
 
 
 def flagged(model: Any, columns: FloatArray, codes: IntArray) -> Opinion:
     """cleanlab's find_label_issues on out-of-fold probabilities; suspects by self-confidence."""
     from cleanlab.filter import find_label_issues
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     folds, began = StratifiedKFold(FOLDS, shuffle=True, random_state=0), time.process_time()
     probabilities = cross_val_predict(model, columns, codes, cv=folds, method="predict_proba")
     seconds = time.process_time() - began
-    issues = find_label_issues(codes, probabilities, n_jobs=1)  # see trust/rivals.py
+    issues = find_label_issues(codes, probabilities, n_jobs=1)  # see selftest/rivals.py
     labels = np.where(issues, probabilities.argmax(axis=1), codes)
     return Opinion(labels, 1 - probabilities[np.arange(len(codes)), codes], seconds)
 
@@ -172,8 +171,6 @@ def similar(columns: FloatArray, codes: IntArray) -> Opinion:
 
 def neighbours_say(columns: FloatArray, codes: IntArray) -> NDArray[np.float64]:
     """(n, C) how many of the nearest rows, the row itself not among them, have each label."""
-    from sklearn.neighbors import NearestNeighbors
-
     search = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(codes) - 1)).fit(columns)
     nearest = search.kneighbors(return_distance=False)
     return np.asarray(np.eye(int(codes.max()) + 1)[codes[nearest]].sum(axis=1))

@@ -1,15 +1,11 @@
 """Runs cells in processes of one thread each and keeps every line as soon as it is there; what is there is not rerun.
 
-Only this process writes the file: one line a cell, the last line of a cell counts. A last line that a kill cut off is
-passed over and begun anew. A cell that fails is told, has no line and is tried again by the next run.
+Only this process writes the file: one line a cell, the last line of a cell counts. A cell that fails is reported, has
+no line and is tried again by the next run.
 """
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -17,22 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.paper.play import ONE_THREAD
-from bench.runner import Say
+from bench import lines
+from bench.record import Say
+from bench.workers import SPAWN, one_thread_each, start_worker
 from bench.zoo import classifier, measure
 from bench.zoo.cells import Cell, Key
 from bench.zoo.measure import Line
 from bench.zoo.rivals import Stored
 from labelmend.errors import DataError
 
+WHAT = "a cell of `python -m bench zoo`"
 Lines = dict[Key, Line]
 Task = tuple[Cell, Callable[[], Line]]
 
 
 def run_cells(cells: Sequence[Cell], stored: Stored, out: Path, jobs: int, say: Say) -> list[str]:
     """Measure what has no line yet; a word about each cell that failed."""
-    lines = read_lines(out)
-    todo = [cell for cell in cells if cell.key not in lines]
+    known = read_lines(out)
+    todo = [cell for cell in cells if cell.key not in known]
     if len(todo) < len(cells):
         say(f"{len(cells) - len(todo)} of {len(cells)} cells are in {out} already")
     orders = [(cell, None, stored.get((cell.of.name, cell.kind), {})) for cell in todo]
@@ -41,10 +39,10 @@ def run_cells(cells: Sequence[Cell], stored: Stored, out: Path, jobs: int, say: 
 
 def check_classifiers(cells: Sequence[Cell], out: Path, jobs: int, say: Say) -> list[str]:
     """Add the check of the classifier to the lines that have none yet."""
-    lines = read_lines(out)
-    fit = [cell for cell in cells if cell.key in lines and cell.of.n_rows <= classifier.MOST_ROWS and cell.seed == 0]
-    todo = [cell for cell in fit if "classifier" not in lines[cell.key]]
-    return work_off([(cell, lines[cell.key], {}) for cell in todo], out, jobs, say)
+    known = read_lines(out)
+    fit = [cell for cell in cells if cell.key in known and cell.of.n_rows <= classifier.MOST_ROWS and cell.seed == 0]
+    todo = [cell for cell in fit if "classifier" not in known[cell.key]]
+    return work_off([(cell, known[cell.key], {}) for cell in todo], out, jobs, say)
 
 
 def work_off(orders: Sequence[tuple[Cell, Line | None, Any]], out: Path, jobs: int, say: Say) -> list[str]:
@@ -59,7 +57,7 @@ def work_off(orders: Sequence[tuple[Cell, Line | None, Any]], out: Path, jobs: i
                 failed.append(f"{cell.title}  failed: {type(error).__name__}: {words}")
                 say(failed[-1])
             else:
-                append_line(out, line)
+                lines.append_line(out, line)
                 say(f"{done} of {len(orders)}  {progress(line)}")
     return failed
 
@@ -78,11 +76,7 @@ def started(orders: Sequence[tuple[Cell, Line | None, Any]], jobs: int) -> Itera
         measure.warm_up()
         yield ((order[0], partial(play, *order)) for order in orders)
     else:
-        # spawn: a fork of a process that has used threads may wait for ever
-        with (
-            one_thread_each(),
-            ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), start_worker) as pool,
-        ):
+        with one_thread_each(), ProcessPoolExecutor(jobs, SPAWN, begin) as pool:
             futures: dict[Future[Line], Cell] = {pool.submit(play, *order): order[0] for order in orders}
             try:
                 yield ((futures[future], future.result) for future in as_completed(futures))
@@ -90,83 +84,22 @@ def started(orders: Sequence[tuple[Cell, Line | None, Any]], jobs: int) -> Itera
                 pool.shutdown(wait=False, cancel_futures=True)
 
 
-def start_worker() -> None:
-    """A worker ends with the process that started it, however that ends.
-
-    Spawned, it forks again where that is usual: else cleanlab's own processes cannot start.
-    """
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    if "fork" in multiprocessing.get_all_start_methods():
-        multiprocessing.set_start_method("fork", force=True)
+def begin() -> None:
+    start_worker()
     measure.warm_up()
-
-
-def end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Numerical libraries read these as they are imported."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def read_lines(path: Path) -> Lines:
     """The last line of every cell."""
-    if not path.is_file():
-        return {}
-    found, rows = {}, path.read_text(encoding="utf-8").split("\n")
-    for number, row in enumerate(rows, 1):
-        try:
-            line = json.loads(row) if row.strip() else None
-        except ValueError as error:
-            if number == len(rows):  # cut off by a kill
-                continue
-            raise DataError(f"line {number} of {path} must be JSON. Remove the line: {error}.") from error
-        if line is not None:
-            found[key_of(line, number, path)] = line
-    return found
+    return {key_of(line, number, path): line for number, line in lines.read_lines(path, WHAT)}
 
 
 def key_of(line: Any, number: int, path: Path) -> Key:
     if not isinstance(line, dict) or line.get("version") != measure.VERSION:
         raise DataError(
-            f"line {number} of {path} must be a cell of `python -m bench zoo`, version {measure.VERSION}. "
-            f"Got {str(line)[:60]!r} instead."
+            f"line {number} of {path} must be {WHAT}, version {measure.VERSION}. Got {str(line)[:60]!r} instead."
         )
     return line["name"], line["kind"], line["assume"], line["seed"]
-
-
-def append_line(path: Path, line: Line) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
-    with path.open("a+b") as file:
-        cut_torn_end(file)
-        file.write(text.encode("utf-8"))
-
-
-def cut_torn_end(file: Any) -> None:
-    """Back to the last whole line."""
-    size = file.seek(0, os.SEEK_END)
-    if size == 0:
-        return
-    file.seek(size - 1)
-    if file.read(1) == b"\n":
-        return
-    file.seek(0)
-    file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def progress(line: Line) -> str:

@@ -1,4 +1,4 @@
-"""What the zoo shows of its lines: labels, ranking and what a run says of itself, beside the rivals.
+"""What the zoo shows of its lines: labels, ranking and a run's own estimates, beside the rivals.
 
 ± is the standard error over families (`families.py`). Knows lines of JSON; measures nothing.
 """
@@ -11,8 +11,7 @@ from typing import Any
 
 from bench.zoo import rivals
 from bench.zoo.cells import KINDS
-from bench.zoo.families import Mean, mean_over_families
-from bench.zoo.layout import Entry, Table
+from bench.zoo.layout import Entry, Mean, Table, mean_over_families
 from bench.zoo.measure import OURS, Line
 
 BETTER = "better_part"
@@ -66,7 +65,7 @@ def with_better(lines: Lines) -> list[Line]:
 
 
 def by_kind(lines: Lines, name: str, title: str, methods: Iterable[str]) -> Table:
-    """One row a method; rivals that answer fewer cells say so."""
+    """One row a method; the number of cells stands where a rival answers fewer."""
     rows = []
     for method in methods:
         entries = across(lines, figure(method, name))
@@ -145,7 +144,7 @@ def against_given(line: Line, method: str) -> float | None:
 
 
 def own_words(lines: Lines) -> Table:
-    """What a run says of itself: noise rate, interval, confidence, review."""
+    """A run's own estimates: noise rate, interval, confidence, review."""
     rows: list[tuple[str, Sequence[Entry]]] = [
         ("wrong labels, %", across(lines, lambda line: line["wrong"])),
         ("estimated, %", across(lines, lambda line: line["rate"])),
@@ -155,7 +154,7 @@ def own_words(lines: Lines) -> Table:
         ("calibration error of confidence, %", across(lines, lambda line: 100 * line["calibration_error"])),
         ("rows for review, %", across(lines, lambda line: line["review"])),
     ]
-    return Table("What a run says of itself", ["all", *kinds_of(lines)], rows)
+    return Table("A run's own estimates", ["all", *kinds_of(lines)], rows)
 
 
 def inside(line: Line) -> float | None:
@@ -176,9 +175,9 @@ def seconds(lines: Lines) -> Table:
         columns |= {title: [one[name] for one in timed], f"times {title}": [one[OURS] / one[name] for one in timed]}
     rows = [(name, [len(values), *spread(values)]) for name, values in columns.items() if values]
     slowest = sorted(lines, key=lambda line: -line["seconds"][OURS])[:5]
-    said = ", ".join(f"{line['name']}:{line['kind']} {line['seconds'][OURS]:.1f} s" for line in slowest)
+    slow = ", ".join(f"{line['name']}:{line['kind']} {line['seconds'][OURS]:.1f} s" for line in slowest)
     title = f"CPU seconds, one thread; ratios on up to {rivals.TIMED_ROWS:,} rows"
-    return Table(title, ["cells", "median", "25 %", "75 %", "largest"], rows, 2, notes=[f"Slowest: {said}."])
+    return Table(title, ["cells", "median", "25 %", "75 %", "largest"], rows, 2, notes=[f"Slowest: {slow}."])
 
 
 def spread(values: Sequence[float]) -> list[Entry]:

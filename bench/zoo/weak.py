@@ -1,4 +1,4 @@
-"""Features made weak on purpose, under labels that are all right: what is asked of a run is to leave them alone.
+"""Features made weak on purpose, under labels that are all right: a run should leave them alone.
 
 S are the standardised columns. The recipe: S + 3 N(0,1); S + 8 N(0,1); two random columns of S; one; pure N(0,1).
 """

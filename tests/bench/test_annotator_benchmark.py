@@ -11,11 +11,11 @@ from bench.command import main
 def test_simulated_annotators_are_as_good_as_they_should_be():
     data = simulated(0)
     for place, accuracy in enumerate(annotators.ACCURACIES):
-        said = data.said[:, place] >= 0
-        assert said.mean() == pytest.approx(1 / 3, abs=0.05)
-        right = data.said[said, place] == data.true_labels[said]
+        given = data.annotations[:, place] >= 0
+        assert given.mean() == pytest.approx(1 / 3, abs=0.05)
+        right = data.annotations[given, place] == data.true_labels[given]
         assert right.mean() == pytest.approx(accuracy, abs=0.06)
-        step = (data.said[said, place] - data.true_labels[said]) % 10
+        step = (data.annotations[given, place] - data.true_labels[given]) % 10
         assert (set(step[~right]) == {1}) == (place == annotators.SYSTEMATIC)
 
 
@@ -24,16 +24,16 @@ def test_what_people_said_is_taken_from_all_three_or_follows_from_the_majority(t
     labels = {"cifar10_train": [0, 1, 2, 0], "cifar10n_random1": [0, 1, 0, 2], "cifar10n_aggregate": [0, 1, 2, 0]}
     np.savez(tmp_path / "labels.npz", **labels)
     data, note = human(tmp_path, 3)
-    assert data.said.tolist() == [[0, 0, -1], [1, 1, -1], [0, 2, 2]]
+    assert data.annotations.tolist() == [[0, 0, -1], [1, 1, -1], [0, 2, 2]]
     assert "follows from aggregate" in note
     np.savez(tmp_path / "labels.npz", **labels, cifar10n_random2=[0, 1, 2, 0], cifar10n_random3=[0, 1, 2, 1])
     data, note = human(tmp_path, 4)
-    assert data.said.tolist() == [[0, 0, 0], [1, 1, 1], [0, 2, 2], [2, 0, 1]]
+    assert data.annotations.tolist() == [[0, 0, 0], [1, 1, 1], [0, 2, 2], [2, 0, 1]]
 
 
 def test_scores_by_hand():
-    said = np.array([[0, 0], [1, -1], [0, 1], [-1, -1]])
-    data = Labelled(np.zeros((4, 1)), said, np.array([0, 1, 1, 0]))
+    given = np.array([[0, 0], [1, -1], [0, 1], [-1, -1]])
+    data = Labelled(np.zeros((4, 1)), given, np.array([0, 1, 1, 0]))
     assert majority(data, 0).labels[[0, 1, 3]].tolist() == [0, 1, -1]
     # accuracies of the two: 2 of 3 and 2 of 2
     found = score(data, Answer(np.array([0, 1, 0, 0]), np.array([0.5, 0.9]), np.array([1.0, 1.0, 0.5, 0.0])))

@@ -3,7 +3,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bench.clothing1m import read_clothing1m
+from bench.paper.clothing1m import read_clothing1m
 from labelmend.errors import DataError
 from labelmend.inputs.pictures.cache import decode
 from photo_sets import CLOTHES, change, clothing1m, food101n
@@ -106,7 +106,7 @@ KEY = "images/1/1/noisy_train,1.jpg"
         (NOISY, 2, "two words/1.jpg", f"{NOISY}, line 2: a picture must be a path .* without spaces"),
         (NOISY, 2, "/etc/passwd", f"{NOISY}, line 2: a picture must be a path"),
         (NOISY, 2, "name.jpg", f"{NOISY}, line 2: a picture must be a path"),
-        (NAMES, 3, "T-Shirt", f"{NAMES}, line 3: a class must be named once. Got 'T-Shirt'"),
+        (NAMES, 3, "T-Shirt", f"{NAMES}, line 3: a line must be one class, named once. Got 'T-Shirt'"),
     ],
 )
 def test_a_bad_line_is_named(folder, name, line, text, message):

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from bench.food101 import read_food101_test, read_food101n
+from bench.paper.food101 import read_food101_test, read_food101n
 from labelmend.errors import DataError
 from photo_sets import FOODS, change, clothing1m, food101, food101n
 

@@ -1,52 +1,18 @@
 import dataclasses
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from PIL import Image
+from matplotlib.colors import to_hex
 
 from bench.paper import charts, ensemble
-from bench.paper.certainty import histogram_sheet, shown_epochs
-from bench.paper.drawing import COLOURS, Sheet
+from bench.paper.certainty import BINS, histograms_figure, shown_epochs
 from bench.paper.experiment import Cell, Measured, Result
-from bench.paper.maps import map_sheet
+from bench.paper.maps import maps_figure
+from bench.paper.tables import grouped
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def colour_at(path, x, y):
-    with Image.open(path) as image:
-        return "#{:02x}{:02x}{:02x}".format(*image.convert("RGB").getpixel((2 * x, 2 * y)))
-
-
-def near(one, other):
-    return all(abs(int(one[i : i + 2], 16) - int(other[i : i + 2], 16)) < 12 for i in (1, 3, 5))
-
-
-def test_svg_and_png_show_the_same_shapes(tmp_path):
-    sheet = Sheet(100, 60)
-    sheet.box(10, 10, 30, 20, COLOURS[0])
-    sheet.dot(70, 30, 8, COLOURS[1])
-    sheet.line([(5, 50), (95, 50)], COLOURS[2], 4)
-    sheet.text(50, 45, "a < b & c", "middle")
-    sheet.save(tmp_path / "deep" / "x", "what it is")
-    tree = ElementTree.parse(tmp_path / "deep" / "x.svg").getroot()
-    assert [child.tag.removeprefix(SVG) for child in tree] == ["title", "rect", "rect", "circle", "polyline", "text"]
-    assert tree.find(f"{SVG}title").text == "what it is"
-    assert tree.find(f"{SVG}text").text == "a < b & c"
-    png = tmp_path / "deep" / "x.png"
-    with Image.open(png) as image:
-        assert image.size == (200, 120)
-    for x, y, colour in ((25, 20, COLOURS[0]), (70, 30, COLOURS[1]), (30, 50, COLOURS[2]), (90, 5, "#ffffff")):
-        assert near(colour_at(png, x, y), colour)
-
-
-def test_values_stand_at_their_height():
-    panel = charts.Panel(Sheet(500, 300), 0, 0, "title", 4, 0, 100)
-    low, high = panel.at(0, 0), panel.at(3, 100)
-    assert low[1] == charts.HEIGHT - charts.BOTTOM
-    assert high[1] == charts.TOP
-    assert low[0] < high[0] < charts.WIDTH
-    assert panel.at(1, 50)[1] == pytest.approx((low[1] + high[1]) / 2)
 
 
 def result(row, column, seed, last, curve=()):
@@ -55,18 +21,42 @@ def result(row, column, seed, last, curve=()):
     return Result("x", cell, Measured({"test_last": last}, {"test": list(curve)}), machine, {}, "2025-01-01")
 
 
-def test_a_line_has_the_means_and_bars_of_their_spread(tmp_path):
+def words_of(path):
+    return [text.text for text in ElementTree.parse(path).getroot().iter(f"{SVG}text")]
+
+
+def test_files_are_the_same_every_time_and_can_be_read(tmp_path):
+    panel = charts.Panel("a < b & c", "rows", [charts.Line("one", [0, 2], [1, 3])], ["x", "y", "z"])
+    for folder in ("first", "second"):
+        link = charts.save_and_link(charts.panels_figure([panel]), tmp_path / folder / "images", "x", "what it is")
+    assert link == "![what it is](images/paper-x.svg)"
+    first, second = (tmp_path / folder / "images" / "paper-x.svg" for folder in ("first", "second"))
+    assert first.read_bytes() == second.read_bytes()
+    assert {"a < b & c", "x", "y", "z", "one", "rows"} <= set(words_of(first))
+
+
+def test_a_line_has_the_means_and_bars_of_their_spread(tmp_path, monkeypatch):
+    drawn, whole = [], charts.panels_figure
+    monkeypatch.setattr(charts, "panels_figure", lambda panels: drawn.append(whole(panels)) or drawn[-1])
     found = [result("M = 2", "one", 0, 0.5), result("M = 2", "one", 1, 0.7), result("M = 3", "one", 0, 0.8)]
     link = charts.draw_by_row("branches", "M", "M = ", found, tmp_path / "images")
     assert link == "![branches: digits, 3 epochs](images/paper-branches-digits-3-epochs.svg)"
-    tree = ElementTree.parse(tmp_path / "images" / "paper-branches-digits-3-epochs.svg").getroot()
-    dots = [float(dot.get("cy")) for dot in tree.findall(f"{SVG}circle")]
-    lines = [line.get("points") for line in tree.findall(f"{SVG}polyline") if line.get("stroke") == COLOURS[0]]
-    assert len(dots) == 2
-    assert dots[0] > dots[1]  # 60 % is below 80 %
-    assert len(lines) == 2  # the curve, and the spread of the one with two seeds
-    words = [text.text for text in tree.findall(f"{SVG}text")]
-    assert {"2", "3", "M", "one", "test accuracy, %"} <= set(words)
+    (panel,) = drawn[0].axes  # nobody knows which labels are right
+    (line,) = panel.containers
+    assert line[0].get_ydata() == pytest.approx([60, 80])
+    (spread, none) = line[2][0].get_segments()
+    assert spread[1][1] - spread[0][1] == pytest.approx(2 * 14.142, abs=0.01)
+    assert none[1][1] == none[0][1]
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["2", "3"]
+    assert (panel.get_title(), panel.get_xlabel()) == ("test accuracy, %", "M")
+
+
+def test_a_setting_without_results_is_left_out():
+    found = [result("a", "one", 0, 0.5), result("b", "two", 0, 0.6), result("c", "one", 0, 0.7)]
+    (group,) = grouped(found)
+    one, two = charts._lines(group, ["a", "b", "c"], ["one", "two"], "test_last")
+    assert (one.places, one.values) == ([0, 2], [50, 70])
+    assert (two.places, two.values) == ([1], [60])
 
 
 def test_drawings_have_the_order_of_the_table_whatever_was_finished_first(tmp_path):
@@ -74,36 +64,31 @@ def test_drawings_have_the_order_of_the_table_whatever_was_finished_first(tmp_pa
     found = [result(row, "human, worst", 0, 0.5) for row in rows] + [result("B = 1", "symmetric 50 %", 0, 0.5)]
     found = [dataclasses.replace(one, cell=dataclasses.replace(one.cell, data="features")) for one in found]
     ensemble.patches.show(found, tmp_path / "images")
-    tree = ElementTree.parse(tmp_path / "images" / "paper-patches-features-3-epochs.svg").getroot()
-    words = [text.text for text in tree.findall(f"{SVG}text")]
-    assert [word for word in words if word in {"1", "2", "7", "16", "128", "256"}] == [
-        "1",
-        "2",
-        "16",
-        "128",
-        "256",
-        "7",
-    ]
+    words = words_of(tmp_path / "images" / "paper-patches-features-3-epochs.svg")
+    first, last = words.index("1"), words.index("7")
+    assert words[first : last + 1] == ["1", "2", "16", "128", "256", "7"]
     assert words.index("symmetric 50 %") < words.index("human, worst")
 
 
-def test_curves_are_means_over_the_seeds():
+def test_curves_are_means_over_the_seeds_counted_from_the_first_epoch():
     found = [result("M = 2", "one", 0, 0.5, (0.2, 0.4)), result("M = 2", "one", 1, 0.5, (0.4, 0.8))]
-    series = charts._mean_curve(found, "M = 2", "test")
-    assert series.values == pytest.approx([30, 60])
+    (group,) = charts.by_column(found)
+    lines = charts._mean_curves(group, ["M = 2"], "test")
+    (drawn,) = charts.panels_figure([charts.Panel("test", "epoch", lines)]).axes[0].containers
+    assert drawn[0].get_ydata() == pytest.approx([30, 60])
+    assert list(drawn[0].get_xdata()) == [1, 2]
 
 
 def test_histograms_share_a_scale_and_stack():
     counts = {
-        "1": {"right": [0] * 19 + [50], "wrong": [0] * 19 + [50]},
+        "1": {"right": [0] * 19 + [50], "wrong": [0] * 19 + [40]},
         "8": {"right": [0] * 19 + [25], "wrong": [0] * 20},
     }
-    boxes = [v for kind, v in histogram_sheet(counts).shapes if kind == "box" and v[3] > 12]
-    (x0, y0, _, tall, blue), (x1, y1, _, also, orange), (_, _, _, half, _) = boxes
-    assert (blue, orange) == COLOURS[:2]
-    assert x0 == x1
-    assert y1 + also == pytest.approx(y0)  # one upon the other
-    assert tall == pytest.approx(2 * half)
+    first, second = histograms_figure(counts).axes
+    right, wrong = first.patches[BINS - 1], first.patches[2 * BINS - 1]
+    assert (right.get_height(), wrong.get_y(), wrong.get_height()) == (50, 50, 40)
+    assert [to_hex(bar.get_facecolor()) for bar in (right, wrong)] == list(charts.COLOURS[:2])
+    assert first.get_ylim() == second.get_ylim()
 
 
 @pytest.mark.parametrize(("epochs", "shown"), [(200, [10, 100, 200]), (15, [1, 8, 15]), (2, [1, 2]), (1, [1])])
@@ -119,6 +104,13 @@ def test_a_map_has_six_panels_with_a_dot_for_every_sample():
         "given": [1, 1],
         "corrected": [0, 1],
     }
-    dots = [v for kind, v in map_sheet(points).shapes if kind == "dot"]
-    assert len(dots) == 12
-    assert [colour for *_, colour in dots[:6]] == [COLOURS[c] for c in (0, 1, 1, 1, 0, 1)]
+    panels = maps_figure(points).axes
+    assert len(panels) == 6
+    assert panels[5].collections[0].get_offsets().tolist() == points["noisy"]
+    colours = [to_hex(colour) for panel in panels[:3] for colour in panel.collections[0].get_facecolor()]
+    assert colours == [charts.COLOURS[c] for c in (0, 1, 1, 1, 0, 1)]
+
+
+def test_matplotlib_is_loaded_only_to_draw():
+    code = "import sys, bench.paper.ensemble, bench.paper.maps; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

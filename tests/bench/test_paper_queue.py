@@ -100,11 +100,12 @@ def test_after_the_end_no_cell_begins(folder, capsys, jobs):
     assert not (folder / "paper-quick.jsonl").exists()
 
 
+def sleep(pipe):
+    time.sleep(60)
+
+
 def test_what_does_not_stop_in_time_is_killed_and_no_failure(folder, monkeypatch, capsys):
-    pipe, sleeping = subprocess.PIPE, [sys.executable, "-c", "import time; time.sleep(60)"]
-    monkeypatch.setattr(
-        play._Worker, "_start", staticmethod(lambda: subprocess.Popen(sleeping, stdin=pipe, stdout=pipe, text=True))
-    )
+    monkeypatch.setattr(play, "answer_orders", sleep)
     monkeypatch.setattr(play, "GRACE", 0.1)
     assert paper(*CELL, "--quick", "--time-limit", "0.5s", "--jobs", "2") == 0
     assert not (folder / "paper-quick.jsonl").exists()

@@ -77,6 +77,14 @@ def test_of_two_runs_of_one_cell_the_later_one_counts():
     assert cells_of(show_tables(shape(), found), "a")[1] == "70.0 / -"
 
 
+def test_the_papers_default_is_not_taken_for_the_preset():
+    text = show_tables(
+        Shape([DEFAULT], {"digits": ["one"]}, ("test_last",), "Legend."), [result(DEFAULT, "one", 0, 0.8)]
+    )
+    assert cells_of(text, "all nets (the paper's default)")[1] == "80.0"
+    assert "| default" not in text
+
+
 @pytest.mark.parametrize("name", FACTORS)
 def test_every_row_of_the_papers_tables_is_a_configuration(name):
     for column, factors in FACTORS[name].items():

@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 
 from bench import picture_suite
+from bench.command import BENCHMARKS
 from bench.paper.rows import batch_changes
 from bench.picture_suite import ABLATION, PICTURE_BENCHMARKS
+from bench.record import command_line
 from labelmend.config import make_config
 
 
@@ -19,23 +21,23 @@ def test_the_rows_of_the_ablation_add_up():
     assert [theirs["test_last"] for _, theirs in ABLATION.values()] == [0.816, 0.908, 0.912, 0.937]
 
 
-@pytest.mark.parametrize("name", PICTURE_BENCHMARKS)
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_command_can_be_run_again_from_its_record(name):
     parser = argparse.ArgumentParser()
-    PICTURE_BENCHMARKS[name].add_options(parser)
-    assert picture_suite.command_line(name, parser, parser.parse_args([])) == f"python -m bench {name}"
+    BENCHMARKS[name].add_options(parser)
+    assert command_line(name, parser, parser.parse_args([])) == f"python -m bench {name}"
 
 
 def test_what_was_asked_for_is_in_the_command_but_not_where_files_are():
     parser = argparse.ArgumentParser()
     PICTURE_BENCHMARKS["pictures"].add_options(parser)
     words = ["--data", "secret/x.npz", "--sets", "worst", "clean", "--rounds", "9"]
-    command = picture_suite.command_line("pictures", parser, parser.parse_args(words))
-    assert command == "python -m bench pictures --data FILE --sets worst clean --rounds 9"
+    command = command_line("pictures", parser, parser.parse_args(words))
+    assert command == "python -m bench pictures --data FILE.npz --sets worst clean --rounds 9"
     parser = argparse.ArgumentParser()
     PICTURE_BENCHMARKS["ablation"].add_options(parser)
     options = parser.parse_args(["--rows", "+ mixup"])
-    assert picture_suite.command_line("ablation", parser, options) == 'python -m bench ablation --rows "+ mixup"'
+    assert command_line("ablation", parser, options) == 'python -m bench ablation --rows "+ mixup"'
     assert options.data is None
     assert isinstance(parser.parse_args(["--data", "x"]).data, Path)
 

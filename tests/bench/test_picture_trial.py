@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from bench import picture_trial
+from bench.paper.trial import Observer
 from bench.picture_data import PictureSet
-from bench.picture_trial import TestBench
+from bench.picture_trial import truth_of
 
 CPU = torch.device("cpu")
 
@@ -27,34 +28,27 @@ def bright_and_dark(test_labels):
     return PictureSet(pixels, np.arange(8) % 2, test, np.array(test_labels))
 
 
-def a_round(bench, number, net=None):
-    bench(SimpleNamespace(round_index=number, n_rounds=20), SimpleNamespace(deployed_net=net or ByMean()))
+def a_round(callback, number):
+    record = SimpleNamespace(round_index=number, n_rounds=20, mean_certainty=0.5, correction=None)
+    callback(record, SimpleNamespace(deployed_net=ByMean()))
 
 
 def test_the_deployed_net_answers_for_the_test_pictures():
     said = []
-    bench = TestBench(bright_and_dark([1, 1, 0, 1]), CPU, said.append)
-    a_round(bench, 1)
-    assert bench.accuracies == [0.75]
+    observer = Observer(truth_of(bright_and_dark([1, 1, 0, 1]), CPU), CPU, said.append)
+    a_round(observer.after_round, 1)
+    assert observer.curves["test"] == [0.75]
     assert said == []
-    a_round(bench, 10)
-    assert said == ["  round 10 of 20, 0.7500 of the test pictures right"]
-
-
-def test_the_mean_of_the_last_ten_rounds_is_reported_and_the_best_beside_it():
-    bench = TestBench(bright_and_dark([1, 1, 0, 0]), CPU, lambda text: None)
-    bench.accuracies = [1.0, *np.linspace(0.1, 0.9, 9), 0.5]
-    figures = bench.figures()
-    assert figures["test_last"] == pytest.approx((4.5 + 0.5) / 10)
-    assert figures["test_best"] == 1.0
+    a_round(observer.after_round, 10)
+    assert said == ["  round 10 of 20, 0.7500 of the test samples right"]
 
 
 def test_without_test_pictures_there_are_no_figures_of_them():
     pictures = bright_and_dark([1, 1, 0, 0])
     empty = PictureSet(pictures.pixels, pictures.true_labels, pictures.test_pixels[:0], pictures.test_labels[:0])
-    bench = TestBench(empty, CPU, lambda text: None)
-    a_round(bench, 1)
-    assert bench.figures() == {}
+    observer = Observer(truth_of(empty, CPU), CPU, lambda text: None)
+    a_round(observer.after_round, 1)
+    assert observer.figures() == {}
 
 
 def test_the_time_of_the_tests_is_left_out(monkeypatch):
@@ -69,7 +63,7 @@ def test_the_time_of_the_tests_is_left_out(monkeypatch):
         before = time_limit.clock()
         for number in (1, 2):
             a_round(callback, number)
-        callback.seconds += 4.0
+        callback.__self__.seen[-1]["seconds"] += 4.0
         asked["clock"] = time_limit.clock() - before
         return result
 

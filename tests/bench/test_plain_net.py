@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from bench import plain_net
-from bench.plain_net import train_plain_net
+from bench.paper import plain_net
+from bench.paper.plain_net import train_plain_net
 from blobs import blobs, plant
 from labelmend.config import make_config, resolve
 from labelmend.ensemble.embed import embed

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bench.zoo import limits, verdict_tables
+from bench.zoo import limits
 from bench.zoo.limits import NAMES, Limits, as_cells, choose_all, choose_one, left_out, replay
 
 OPEN = {"mixing": 0.1, "agreement": 0.99, "disputed": 0.2, "linear": 0.9, "trees": 0.9, "overlap": 0.1}
@@ -91,7 +91,7 @@ def test_the_table_says_whether_the_replayed_rule_is_the_runs_rule():
     lines = [line("a", joined=3.0), line("b", joined=3.0), line("c", joined=9.0)]
     cells = as_cells(lines)
     assert limits.agreeing(cells, replay(cells, Limits())) == 2
-    table = verdict_tables.limits_table(lines)
+    table = limits.limits_table(lines)
     assert "in 2 of 3 cells" in " ".join(table.notes)
     rows = dict(table.rows)
     assert list(rows) == [*NAMES, "all of them"]
@@ -101,9 +101,9 @@ def test_the_table_says_whether_the_replayed_rule_is_the_runs_rule():
 
 def test_what_letting_in_gained_is_counted():
     lines = [line("a", joined=3.0), line("b", joined=1.0), line("c", joined=2.1), line("d", adopted=0)]
-    table = verdict_tables.let_in(lines)
+    table = limits.let_in(lines)
     assert [name for name, _ in table.rows] == ["b:clean", "c:clean", "a:clean"]  # the worst first
     assert table.notes[0].startswith("Let in in 3 cells: better in 1, worse in 1, within half a point in 1;")
     assert "+1.1 and -1.0" in table.notes[0]
-    counts = dict(verdict_tables.verdicts(lines).rows)
+    counts = dict(limits.verdicts(lines).rows)
     assert counts == {"apart": [4, 4], "the ensemble was let in": [3, 3]}

@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 from concurrent.futures import Future
 
@@ -8,6 +9,7 @@ import torch
 from zoo_stub import nearest_mean
 
 from bench.command import main
+from bench.lines import append_line
 from bench.zoo import answers, classifier, rivals, run
 from bench.zoo import command as zoo_command
 from bench.zoo.cells import choose_cells, find_sets
@@ -54,7 +56,7 @@ def test_it_runs_keeps_a_line_a_cell_and_does_not_run_it_again(corrections, tmp_
     for title in (
         "Labels right, %",
         "labelmend against each",
-        "What a run says of itself",
+        "A run's own estimates",
         "CPU seconds",
         "Every limit",
     ):
@@ -133,7 +135,7 @@ def test_weak_features_have_cells_of_their_own(corrections, tmp_path, capsys):
 
 @pytest.mark.usefixtures("votes_only")
 def test_the_classifier_is_checked_on_a_third_and_added_to_the_line(corrections, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(classifier, "MEMBERS", {"ridge": classifier.ridge, "10-NN": classifier.nearest})
+    monkeypatch.setattr(classifier, "MEMBERS", {name: classifier.MEMBERS[name] for name in ("ridge", "10-NN")})
     out = tmp_path / "zoo.jsonl"
     words = ("--only", "iris", "--kinds", "clean", "--out", str(out))
     assert zoo(*words) == 0
@@ -163,9 +165,9 @@ def test_a_torn_last_line_is_passed_over_and_begun_anew(tmp_path):
     one, two = ({"version": 1, "name": name, "kind": "clean", "assume": "auto", "seed": 0} for name in "ab")
     path.write_text(json.dumps(one) + "\n" + json.dumps(two)[:20], encoding="utf-8")
     assert list(run.read_lines(path)) == [("a", "clean", "auto", 0)]
-    run.append_line(path, two)
+    append_line(path, two)
     assert [key[0] for key in run.read_lines(path)] == ["a", "b"]
-    run.append_line(path, {**one, "classifier": {}})
+    append_line(path, {**one, "classifier": {}})
     assert "classifier" in run.read_lines(path)["a", "clean", "auto", 0]  # the last line of a cell counts
 
 
@@ -206,7 +208,7 @@ def test_several_processes_get_cells_and_give_lines(corrections, tmp_path, monke
 
     class Pool:
         def __init__(self, jobs, context, start):
-            asked.append((jobs, context.get_start_method(), start, dict(run.os.environ)["OMP_NUM_THREADS"]))
+            asked.append((jobs, context.get_start_method(), start, os.environ["OMP_NUM_THREADS"]))
 
         def __enter__(self):
             return self
@@ -227,5 +229,5 @@ def test_several_processes_get_cells_and_give_lines(corrections, tmp_path, monke
     cells = choose_cells([one for one in find_sets(None) if one.name == "iris"], ["clean", "random10"], [0])
     out = tmp_path / "zoo.jsonl"
     assert run.run_cells(cells, {}, out, 2, lambda text: None) == []
-    assert asked == [(2, "spawn", run.start_worker, "1")]
+    assert asked == [(2, "spawn", run.begin, "1")]
     assert set(run.read_lines(out)) == {cell.key for cell in cells}

@@ -5,8 +5,7 @@ import pytest
 
 from bench.annotators import calibration_error
 from bench.zoo import figures, tables
-from bench.zoo.families import Mean, mean_over_families
-from bench.zoo.layout import Table
+from bench.zoo.layout import Mean, Table, mean_over_families
 from labelmend.cli.demo_data import Dataset
 
 

@@ -24,7 +24,11 @@ def test_nets_that_diverge_end_the_run(tmp_path, lr, warmup_passes):
     settings = {**QUICK, "lr": lr, "warmup_passes": warmup_passes}
     with pytest.raises(TrainingError, match=re.escape(f"lr smaller (it is {lr:g}")):
         labelmend.correct(
-            features, plant(true, 0.1)[0], **as_arguments(settings), checkpoints=tmp_path / "kept", checkpoint_every=0
+            features,
+            plant(true, 0.1)[0],
+            **as_arguments(as_arguments(settings)),
+            checkpoints=tmp_path / "kept",
+            checkpoint_every=0,
         )
     kept = [path.name for path in (tmp_path / "kept").glob("round-*")]
     assert kept == ([] if warmup_passes else ["round-000000.safetensors"])  # as the nets were before

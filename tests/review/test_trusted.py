@@ -7,6 +7,7 @@ from made import decide
 import labelmend
 from blobs import blobs, plant
 from labelmend.cli.main import main
+from labelmend.config import as_arguments
 from labelmend.errors import DataError
 from labelmend.review.apply import merge_decided, read_decided
 from labelmend.review.decisions import LABEL, SKIP, UNSURE, Choice
@@ -85,7 +86,7 @@ def test_pictures_are_matched_by_their_paths(tmp_path, capsys):
     write_folders(tmp_path / "photos", pixels, np.array(["red", "green", "blue"])[classes])
     how = {"mode": "embed", "backbone": TinyBackbone(), "cache": tmp_path / "cache"}
     small = {"n_rounds": 1, "n_branches": 2, "packages_per_branch": 2, "hidden": 8, "graph_k": 4}
-    result = labelmend.correct_images(tmp_path / "photos", **how, expert=small)
+    result = labelmend.correct_images(tmp_path / "photos", **as_arguments({**small, **how}))
     run = result.save(tmp_path / "run")
     decide(run, Choice(0, LABEL, 2))
     assert (

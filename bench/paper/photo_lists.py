@@ -129,6 +129,19 @@ def keys_of(
     return np.array(list(keys), dtype=np.str_), notes
 
 
+def classes_of(path: Path, lines: Iterator[Line], fits: Callable[[str], bool] = bool) -> tuple[str, ...]:
+    """The names of classes, one a line, in their order."""
+    names: dict[str, None] = {}
+    for number, text in lines:
+        name = text.strip()
+        if name in names or not fits(name):
+            raise bad_line(path, number, "a line must be one class, named once", text)
+        names[name] = None
+    if len(names) < 2:
+        raise DataError(f"{path} must name at least two classes. Got {len(names)} instead.")
+    return tuple(names)
+
+
 def checked_key(path: Path, number: int, text: str) -> str:
     """A path below the folder of pictures, with folders before the name."""
     key = text.strip()
@@ -167,5 +180,5 @@ def _is_in(path: Path, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     except OSError:
-        return True  # told where it is read
+        return True  # reported where it is read
     return True

@@ -9,7 +9,7 @@
     food-101/meta/test.txt                     apple_pie/NUMBER, without the .jpg
     food-101/images/apple_pie/NUMBER.jpg
 
-A verification label says whether the label from the web is right; nothing learns from it, it measures what was found.
+A verification label is 1 where the label from the web is right; nothing learns from it, it measures what was found.
 Knows these files; does not open a picture.
 """
 
@@ -23,12 +23,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.photo_lists import (
+from bench.paper.photo_lists import (
     IntArray,
     Line,
     PhotoList,
     bad_line,
     checked_key,
+    classes_of,
     find_folder,
     keys_of,
     lines_of,
@@ -79,20 +80,12 @@ def refuse_swapped(data: Path, marker: str, other: str, wanted: str, got: str) -
 
 
 def _classes(path: Path, with_header: bool) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for number, text in lines_of(path):
-        name = text.strip()
-        if number == 1 and (name == CLASS_HEADER) != with_header:
-            must = f"the first line must be the header {CLASS_HEADER!r}" if with_header else "there must be no header"
-            raise bad_line(path, number, must, text)
-        if number == 1 and with_header:
-            continue
-        if name in names or len(name.split()) != 1:
-            raise bad_line(path, number, "a line must be one class, named once", text)
-        names[name] = None
-    if len(names) < 2:
-        raise DataError(f"{path} must name at least two classes. Got {len(names)} instead.")
-    return tuple(names)
+    """Of Food-101N below a header, of Food-101 without one."""
+    first = next(lines_of(path), (1, ""))
+    if not with_header and first[1].strip() == CLASS_HEADER:
+        raise bad_line(path, first[0], "there must be no header", first[1])
+    lines = table_lines(path, [CLASS_HEADER]) if with_header else lines_of(path)
+    return classes_of(path, lines, lambda name: len(name.split()) == 1)
 
 
 def _photos(path: Path, lines: Iterator[Line], classes: tuple[str, ...], folder: Path, ending: str = "") -> PhotoList:
@@ -105,12 +98,12 @@ def _photos(path: Path, lines: Iterator[Line], classes: tuple[str, ...], folder:
 
 
 def _verified(folder: Path, keys: NDArray[np.str_], classes: tuple[str, ...]) -> tuple[IntArray, list[str]]:
-    """What people said about the labels; a picture that is not in the image list is counted in a note.
+    """The verification labels; a picture that is not in the image list is counted in a note.
 
     As distributed, one is not: it stands there under another class.
     """
     places = {name: place for place, name in enumerate(classes)}
-    said: dict[str, int] = {}
+    known: dict[str, int] = {}
     for name in VERIFIED:
         path = folder / name
         empty = True
@@ -119,15 +112,15 @@ def _verified(folder: Path, keys: NDArray[np.str_], classes: tuple[str, ...]) ->
             _class_of(path, places, number, checked_key(path, number, key))
             if label not in ("0", "1"):
                 raise bad_line(path, number, f"{VERIFIED_HEADER} must be 0 or 1", text)
-            if said.setdefault(key, int(label)) != int(label):
+            if known.setdefault(key, int(label)) != int(label):
                 raise bad_line(
-                    path, number, f"a key must have one {VERIFIED_HEADER}; {key} has {said[key]} above", text
+                    path, number, f"a key must have one {VERIFIED_HEADER}; {key} has {known[key]} above", text
                 )
             empty = False
         if empty:
             raise DataError(f"{path} must hold pictures. It has a header and nothing else.")
-    found = np.fromiter((said.get(str(key), UNVERIFIED) for key in keys), dtype=np.int64, count=len(keys))
-    lost = len(said) - int((found != UNVERIFIED).sum())
+    found = np.fromiter((known.get(str(key), UNVERIFIED) for key in keys), dtype=np.int64, count=len(keys))
+    lost = len(known) - int((found != UNVERIFIED).sum())
     return found, [f"{lost} verified picture(s) are not in {IMAGE_LIST} and are left out"] if lost else []
 
 

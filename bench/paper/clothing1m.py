@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.photo_lists import PhotoList, bad_line, checked_key, find_folder, keys_of, lines_of
+from bench.paper.photo_lists import PhotoList, bad_line, checked_key, classes_of, find_folder, keys_of, lines_of
 from labelmend.errors import DataError
 
 NOISY, CLEAN, TEST = "noisy_train_key_list.txt", "clean_train_key_list.txt", "clean_test_key_list.txt"
@@ -65,14 +65,7 @@ def lists_in(data: Path) -> Path:
 def _classes(lists: Path) -> tuple[str, ...]:
     english, chinese = lists / NAMES_ENGLISH, lists / NAMES_CHINESE
     path = chinese if chinese.is_file() and not english.is_file() else english
-    names: dict[str, None] = {}
-    for number, text in lines_of(path, CHINESE if path == chinese else CHINESE[:1]):
-        if text.strip() in names:
-            raise bad_line(path, number, "a class must be named once", text)
-        names[text.strip()] = None
-    if len(names) < 2:
-        raise DataError(f"{path} must name at least two classes. Got {len(names)} instead.")
-    return tuple(names)
+    return classes_of(path, lines_of(path, CHINESE if path == chinese else CHINESE[:1]))
 
 
 def _labels(path: Path, classes: tuple[str, ...]) -> dict[str, int]:
