@@ -228,9 +228,7 @@ def whole_run() -> tuple[dict[str, bytes], list[object], list[object]]:
     place = Path(tempfile.mkdtemp())
     points, true = blobs(30)
     names = np.array(["ant", "bee", "cat"])[true]
-    result = labelmend.correct(
-        points, names, ids=[f"id {i:02d}" for i in range(30)], **as_arguments(as_arguments({**QUICK}))
-    )
+    result = labelmend.correct(points, names, ids=[f"id {i:02d}" for i in range(30)], **as_arguments({**QUICK}))
     result.save(place / "run")
     found = {path.name: path.read_bytes() for path in (place / "run").iterdir()}
     shutil.rmtree(place)
@@ -285,9 +283,7 @@ def small_run(random: np.random.Generator, folder: Path) -> None:
     if given is None:
         return
     try:
-        result = labelmend.correct(
-            points, given, **as_arguments(as_arguments({**QUICK, "n_rounds": 1, "warmup_passes": 0}))
-        )
+        result = labelmend.correct(points, given, **as_arguments({**QUICK, "n_rounds": 1, "warmup_passes": 0}))
     except LabelmendError:
         return
     for old, new, status in zip(flat(given), flat(result.labels), result.status.tolist(), strict=True):

@@ -18,7 +18,7 @@ STATUS = {"kept", "corrected", "review", "filled"}
 
 
 def quick(X, y, **changes):
-    return labelmend.correct(X, y, **as_arguments(as_arguments({**QUICK, **changes})))
+    return labelmend.correct(X, y, **as_arguments({**QUICK, **changes}))
 
 
 def check_sane(result, n, n_classes):

@@ -22,7 +22,7 @@ P = np.where(np.arange(3) == TRUE[:, None], SURE[:, None], (1 - SURE[:, None]) /
 
 
 def run(*args, **kwargs):
-    return labelmend.correct(*args, **as_arguments(as_arguments({**QUICK, **kwargs})))
+    return labelmend.correct(*args, **as_arguments({**QUICK, **kwargs}))
 
 
 @pytest.fixture(scope="module")

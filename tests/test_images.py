@@ -23,13 +23,13 @@ pytest.importorskip("PIL")
 
 
 def train(source, y=None, **changes):
-    return correct_images(source, y, **as_arguments(as_arguments({"mode": "train", **TINY, **changes})))
+    return correct_images(source, y, **as_arguments({"mode": "train", **TINY, **changes}))
 
 
 def embed(source, y=None, backbone=None, **changes):
     module = TinyBackbone() if backbone is None else backbone
     return correct_images(
-        source, y, **as_arguments(as_arguments({"mode": "embed", "backbone": module, "size": 8, **TINY, **changes}))
+        source, y, **as_arguments({"mode": "embed", "backbone": module, "size": 8, **TINY, **changes})
     )
 
 
@@ -170,7 +170,7 @@ def test_the_usual_backbone_by_name():
         given,
         mode="embed",
         size=32,
-        **as_arguments(as_arguments({**TINY, "hidden": 128, "average_decay": 0.0})),
+        **as_arguments({**TINY, "hidden": 128, "average_decay": 0.0}),
     )
     assert result.model.backbone.name == "efficientnet-lite0"
     assert (result.labels == true).mean() >= 0.95
@@ -330,7 +330,7 @@ def test_the_cache_is_where_the_system_keeps_such_things(monkeypatch, value, exp
 def test_what_cannot_be_meant_is_refused(source, y, named, message, photos, monkeypatch):
     monkeypatch.chdir(photos.parent)
     with pytest.raises(ConfigError, match=message):
-        correct_images(source, y, **as_arguments(as_arguments(named)))
+        correct_images(source, y, **as_arguments(named))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ FAST = {**QUICK, "seed": 0}
 def correct(X, y, **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelmendWarning)
-        return labelmend.correct(X, y, **as_arguments(as_arguments({**FAST, **changes})))
+        return labelmend.correct(X, y, **as_arguments({**FAST, **changes}))
 
 
 def overlapping(n=160, n_classes=3, seed=0):
@@ -91,8 +91,8 @@ def test_names_of_the_classes_do_not_matter_to_the_pool_and_hardly_to_the_ensemb
     assert same(correct(X, names[given]).labels, names[np.asarray(plain().labels)]) >= 0.97
     alone = {"assume": "overlapping", "outlier_share": 0.0}
     one, other = (
-        correct(X, given, **as_arguments(as_arguments(alone))),
-        correct(X, names[given], **as_arguments(as_arguments(alone))),
+        correct(X, given, **as_arguments(alone)),
+        correct(X, names[given], **as_arguments(alone)),
     )
     assert same(other.labels, names[np.asarray(one.labels)]) == 1
     np.testing.assert_allclose(other.label_score, one.label_score, atol=1e-3)

@@ -41,10 +41,10 @@ def test_a_run_that_would_break_more_than_it_mends_changes_nothing_and_says_so(m
     monkeypatch.setattr(stage, "finish_audit", audited)
     settings = {**QUICK, "n_rounds": 4, "audit": 0.05}
     if changed:
-        assert labelmend.correct(features, given, **as_arguments(as_arguments(settings))).changed.any()
+        assert labelmend.correct(features, given, **as_arguments(settings)).changed.any()
         return
     with pytest.warns(LabelmendWarning, match="labels stay as they were given"):
-        result = labelmend.correct(features, given, **as_arguments(as_arguments(settings)))
+        result = labelmend.correct(features, given, **as_arguments(settings))
     np.testing.assert_array_equal(result.labels, given)
     assert (result.status[given != true] == "review").all()
 

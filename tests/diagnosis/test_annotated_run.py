@@ -205,7 +205,7 @@ def test_checkpoints_and_fingerprint_cover_the_annotators(tmp_path):
                 raise KeyboardInterrupt
 
         how = {"checkpoints": tmp_path / "kept", "checkpoint_every": 0, "callback": end, "n_rounds": 3}
-        return correct(features, annotators=table, **as_arguments(as_arguments({**QUICK, **how})))
+        return correct(features, annotators=table, **as_arguments({**QUICK, **how}))
 
     with pytest.raises(KeyboardInterrupt):
         run(said, stop=True)
@@ -214,7 +214,7 @@ def test_checkpoints_and_fingerprint_cover_the_annotators(tmp_path):
         run(other)
     resumed, whole = (
         run(said),
-        correct(features, annotators=said, **as_arguments(as_arguments({**QUICK, "n_rounds": 3}))),
+        correct(features, annotators=said, **as_arguments({**QUICK, "n_rounds": 3})),
     )
     assert (resumed.labels == whole.labels).all()
     assert (resumed.confidence == whole.confidence).all()
@@ -303,16 +303,16 @@ def test_pictures_of_a_manifest(tmp_path, monkeypatch):
             writer.writerow([path.relative_to(tmp_path), "ann", *cells])
     how = {"mode": "embed", "backbone": TinyBackbone(), "size": 8, **TINY}
     with pytest.warns(LabelmendWarning, match="1 picture"):
-        found = correct_images(tmp_path / "photos.csv", annotators=list(NAMES), **as_arguments(as_arguments(how)))
+        found = correct_images(tmp_path / "photos.csv", annotators=list(NAMES), **as_arguments(how))
     readable = found.status != "unreadable"
     assert (np.asarray(found.labels) == np.array(COLOURS)[true])[readable].mean() > 0.9
     assert found.status[3] == "unreadable"
     assert found.annotators.n_labels.sum() == (~np.isnan(said))[readable].sum()
     assert found.annotators.accuracy.argmin() == 2
     assert found.source.annotators == NAMES
-    again = correct_images(pixels, annotators=said, **as_arguments(as_arguments(how)))
+    again = correct_images(pixels, annotators=said, **as_arguments(how))
     assert again.annotators.names.tolist() == ["1", "2", "3"]
     with pytest.raises(ConfigError, match=r"annotators must name columns of .*photos\.csv\. Got ndarray"):
-        correct_images(tmp_path / "photos.csv", annotators=said, **as_arguments(as_arguments(how)))
+        correct_images(tmp_path / "photos.csv", annotators=said, **as_arguments(how))
     with pytest.raises(DataError, match="columns can be named for tables only"):
-        correct_images(tmp_path / "photos", annotators="by", **as_arguments(as_arguments(how)))
+        correct_images(tmp_path / "photos", annotators="by", **as_arguments(how))

@@ -256,13 +256,13 @@ def test_errors_that_always_go_the_same_way_are_planted_the_same_way():
 def test_wrong_values_are_refused(parameters, message):
     features, given = blobs(30)
     with pytest.raises(ConfigError, match=message):
-        labelmend.correct(features, given, **as_arguments(as_arguments({**QUICK, **parameters})))
+        labelmend.correct(features, given, **as_arguments({**QUICK, **parameters}))
 
 
 def test_a_run_whose_confidence_is_calibrated_asks_for_review_below_less(monkeypatch, tmp_path):
     features, given = hazy(spread=6.0)
     settings = {**QUICK, "outlier_share": 0.0, "assume": "overlapping"}
-    plain = labelmend.correct(features, given, **as_arguments(as_arguments(settings)))
+    plain = labelmend.correct(features, given, **as_arguments(settings))
     assert (plain.temperature, plain.config.review_below) == (None, 0.85)
     assert (plain.status[plain.confidence < 0.85] == "review").all()
 
@@ -271,14 +271,11 @@ def test_a_run_whose_confidence_is_calibrated_asks_for_review_below_less(monkeyp
 
     monkeypatch.setattr("labelmend.runs.solve.finish_audit", calibrated)
     settings["audit"] = 0.05
-    result = labelmend.correct(features, given, **as_arguments(as_arguments(settings)))
+    result = labelmend.correct(features, given, **as_arguments(settings))
     assert (result.temperature, result.config.review_below) == (1.5, 0.7)
     assert (result.status[result.confidence < 0.7] == "review").all()
     assert 0 < result.count("review") < plain.count("review")
-    assert (
-        labelmend.correct(features, given, **as_arguments(as_arguments(settings)), review_below=0.9).config.review_below
-        == 0.9
-    )
+    assert labelmend.correct(features, given, **as_arguments(settings), review_below=0.9).config.review_below == 0.9
     result.save(tmp_path / "run")
     loaded = labelmend.load(tmp_path / "run")
     assert (loaded.temperature, loaded.config.review_below) == (1.5, 0.7)

@@ -19,7 +19,7 @@ SETTLED = {**QUICK, "n_rounds": 6, "warmup_passes": 20}  # enough for net and gr
 @pytest.fixture(scope="module")
 def plain():
     features, true = blobs(90, spread=3.0)
-    return labelmend.correct(features, plant(true, 0.1)[0], **as_arguments(as_arguments(SETTLED)))
+    return labelmend.correct(features, plant(true, 0.1)[0], **as_arguments(SETTLED))
 
 
 def with_values(plain, confidence, status, given_confidence=None, changed=(), **config):
@@ -86,7 +86,7 @@ def test_the_report_warns_where_confidence_is_not_calibrated(plain):
 @pytest.mark.parametrize("budget", [1, 12, 500])
 def test_a_run_marks_as_many_for_review_as_the_budget_and_no_label_changes(plain, budget):
     features, true = blobs(90, spread=3.0)
-    result = labelmend.correct(features, plant(true, 0.1)[0], budget=budget, **as_arguments(as_arguments(SETTLED)))
+    result = labelmend.correct(features, plant(true, 0.1)[0], budget=budget, **as_arguments(SETTLED))
     assert result.count("review") == min(budget, 90)
     np.testing.assert_array_equal(result.labels, plain.labels)
     looked_at = result.status == "review"
@@ -97,7 +97,7 @@ def test_a_run_at_a_precision_changes_fewer_labels_and_says_the_rest_is_for_revi
     features, true = blobs(90, spread=3.0)
     given = plant(true, 0.1)[0]
     surest = np.sort(plain.confidence[plain.changed])[-1]
-    result = labelmend.correct(features, given, precision=float(surest) - 1e-6, **as_arguments(as_arguments(SETTLED)))
+    result = labelmend.correct(features, given, precision=float(surest) - 1e-6, **as_arguments(SETTLED))
     assert result.changed.sum() == 1 < plain.changed.sum()
     assert (result.status[result.changed] == "corrected").all()
     refused = plain.changed & ~result.changed

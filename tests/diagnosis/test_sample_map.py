@@ -50,7 +50,7 @@ def test_some_samples_are_embedded_like_all():
 
 def corrected(**more):
     features, true = blobs(60)
-    return labelmend.correct(features, plant(true, 0.1)[0], **as_arguments(as_arguments({**QUICK, **more})))
+    return labelmend.correct(features, plant(true, 0.1)[0], **as_arguments({**QUICK, **more}))
 
 
 def test_a_run_draws_its_map_and_the_folder_gives_it_back(tmp_path):

@@ -26,7 +26,7 @@ def test_nets_that_diverge_end_the_run(tmp_path, lr, warmup_passes):
         labelmend.correct(
             features,
             plant(true, 0.1)[0],
-            **as_arguments(as_arguments(settings)),
+            **as_arguments(settings),
             checkpoints=tmp_path / "kept",
             checkpoint_every=0,
         )

@@ -110,15 +110,13 @@ def test_a_run_ends_in_good_order_and_says_so(monkeypatch):
     given = plant(true, 0.1)[0]
     settings = {**QUICK, "n_rounds": 8, "correct_every": 3, "lr_schedule": "cosine"}
     with pytest.warns(LabelmendWarning, match="stopped by the time limit after 5 of 8 rounds"):
-        result = labelmend.correct(
-            features, given, time_limit=TimeLimit(55, clock), **as_arguments(as_arguments(settings))
-        )
+        result = labelmend.correct(features, given, time_limit=TimeLimit(55, clock), **as_arguments(settings))
     assert [record.round_index for record in result.history] == [1, 2, 3, 4, 5]
     assert result.warnings == ["stopped by the time limit after 5 of 8 rounds"]
     assert (result.labels == true).mean() > 0.95
     assert clock.now == 1050
     with pytest.warns(LabelmendWarning, match="after 1 of 8 rounds"):
-        shortest = labelmend.correct(features, given, time_limit=1e-9, **as_arguments(as_arguments(settings)))
+        shortest = labelmend.correct(features, given, time_limit=1e-9, **as_arguments(settings))
     assert shortest.history[0].correction is not None
 
 

@@ -133,7 +133,7 @@ def test_holes_in_what_must_be_whole_are_refused(name):
     features, true = blobs(30)
     given = np.ma.array(np.arange(30), mask=np.arange(30) == 4)
     with pytest.raises(DataError, match=f"{name} must have a value for every sample"):
-        labelmend.correct(features, true, **as_arguments(as_arguments({**QUICK, **{name: given}})))
+        labelmend.correct(features, true, **as_arguments({**QUICK, **{name: given}}))
 
 
 # Equal values of several types

@@ -25,7 +25,7 @@ def picture_model(tmp_path, **named):
     pixels, true = coloured(n=30)
     settings = {**TINY, "n_rounds": 1}
     return labelmend.correct_images(
-        pixels, np.array(COLOURS)[true], cache=tmp_path / "cache", **as_arguments(as_arguments({**named, **settings}))
+        pixels, np.array(COLOURS)[true], cache=tmp_path / "cache", **as_arguments({**named, **settings})
     ).model
 
 

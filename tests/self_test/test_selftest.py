@@ -127,7 +127,7 @@ def test_without_cleanlab_the_others_are_compared_and_a_note_says_so(monkeypatch
 )
 def test_what_cannot_be_tested_is_said_before_any_work(parameters, message):
     with pytest.raises(ConfigError, match=message):
-        selftest(*clouds(60), **as_arguments(as_arguments(parameters)))
+        selftest(*clouds(60), **as_arguments(parameters))
 
 
 def test_the_lines_of_the_terminal(tested):

@@ -44,17 +44,13 @@ class Dropout(MLP):
 
 def on_vectors(**more):
     features, true = blobs(75)
-    return labelmend.correct(
-        features, plant(true, 0.12)[0], **as_arguments(as_arguments({**QUICK, "n_rounds": ROUNDS, **more}))
-    )
+    return labelmend.correct(features, plant(true, 0.12)[0], **as_arguments({**QUICK, "n_rounds": ROUNDS, **more}))
 
 
 def on_pictures(**more):
     pixels, true = coloured(45)
     settings = {**TINY, "n_rounds": ROUNDS, "correct_every": 2, "warmup_passes": 1}
-    return labelmend.correct_images(
-        pixels, plant(true, 0.1)[0], mode="train", **as_arguments(as_arguments({**settings, **more}))
-    )
+    return labelmend.correct_images(pixels, plant(true, 0.1)[0], mode="train", **as_arguments({**settings, **more}))
 
 
 RUNS = {
@@ -403,7 +399,7 @@ def altered(**changes):
         features[5, 2] += 1e-6
     if changes.pop("trusted", False):
         changes["trusted"] = np.arange(75) == 3
-    return labelmend.correct(features, given, **as_arguments(as_arguments({**QUICK, "n_rounds": ROUNDS, **changes})))
+    return labelmend.correct(features, given, **as_arguments({**QUICK, "n_rounds": ROUNDS, **changes}))
 
 
 @pytest.mark.parametrize(

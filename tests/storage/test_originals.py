@@ -276,15 +276,13 @@ def test_pictures_listed_in_rows(photos, ending):
 def test_pictures_given_in_python(photos):
     how = {"mode": "embed", "backbone": TinyBackbone(), "size": 8, **TINY, "n_rounds": 1}
     paths, labels = [f"photos/{name}" for name in photos], [name.split("/")[0] for name in photos]
-    result = correct_images(paths, labels, ids=list(range(60)), **as_arguments(as_arguments(how)))
+    result = correct_images(paths, labels, ids=list(range(60)), **as_arguments(how))
     assert all(same(opened(result).picture(i), pixels) for i, pixels in enumerate(photos.values()))
     os.rename("photos", "moved")
     assert "say where they are" in opened(result).reason
     assert same(opened(result, data=Path("moved")).picture(59), list(photos.values())[59])
-    assert correct_images("moved", **as_arguments(as_arguments(how))).source.path == os.path.abspath("moved")
-    assert correct_images(np.stack(list(photos.values())), labels, **as_arguments(as_arguments(how))).source == Source(
-        "arrays"
-    )
+    assert correct_images("moved", **as_arguments(how)).source.path == os.path.abspath("moved")
+    assert correct_images(np.stack(list(photos.values())), labels, **as_arguments(how)).source == Source("arrays")
 
 
 def test_the_demo_can_show_its_pictures():
@@ -396,7 +394,7 @@ def test_a_picture_outside_of_the_data_is_not_opened_without_data(photos, way):
 def test_files_that_a_run_folder_lists_are_not_opened_without_data(photos):
     paths = [Path("photos", name) for name in photos]
     given = [name.split("/")[0] for name in photos]
-    result = correct_images(paths, given, mode="train", **as_arguments(as_arguments({**TINY, "n_rounds": 1})))
+    result = correct_images(paths, given, mode="train", **as_arguments({**TINY, "n_rounds": 1}))
     assert opened(result).picture(0) is not None
     result.save("run")
     found = opened(labelmend.load("run"))
