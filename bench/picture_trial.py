@@ -19,7 +19,7 @@ from bench.picture_data import PictureSet
 from bench.record import Say
 from labelmend.api import correct_images
 from labelmend.config import as_arguments
-from labelmend.ensemble.time_limit import TimeLimit, read_seconds
+from labelmend.ensemble.records import TimeLimit, read_seconds
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import LabelmendWarning
 from labelmend.inputs.pictures.cache import in_three_colours

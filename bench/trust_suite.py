@@ -25,8 +25,8 @@ from labelmend.api import correct
 from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.config import as_arguments
 from labelmend.diagnosis import noise
-from labelmend.diagnosis.kinds import KINDS
-from labelmend.diagnosis.reasons import NONE, least_fitting
+from labelmend.diagnosis.conclude import NONE, least_fitting
+from labelmend.diagnosis.profile import KINDS
 from labelmend.errors import LabelmendWarning
 from labelmend.result import Correction
 from labelmend.self_test.comparison import Figures

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bench.paper.experiment import Keeping, Options, Result, chosen_cells, identity
 from bench.paper.registry import MODULES, experiment_named
 from bench.paper.rows import READINGS, TITLES
-from labelmend.ensemble.time_limit import read_seconds
+from labelmend.ensemble.records import read_seconds
 from labelmend.errors import ConfigError
 
 if TYPE_CHECKING:

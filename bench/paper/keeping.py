@@ -18,9 +18,8 @@ from typing import Any, Protocol
 from bench.paper.experiment import Keeping
 from bench.record import write_json
 from labelmend.config import Settings
-from labelmend.ensemble.records import RoundRecord
+from labelmend.ensemble.records import RoundRecord, TimeLimit
 from labelmend.ensemble.state import Problem, RoundState
-from labelmend.ensemble.time_limit import TimeLimit
 from labelmend.storage.checkpoint import NoCheckpoints, Subject, checkpoints_in
 
 CURVES = "curves.json"

@@ -24,7 +24,7 @@ from bench.paper.sweep import CIFAR10, NEEDS, Sweep, missing, task_of
 from bench.paper.trial import Truth, mend, train_plainly
 from bench.paper.vectors import DIGITS, FEATURES, SYMMETRIC40, SYMMETRIC50
 from bench.record import Say
-from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import embed
 from labelmend.runs.task import Task
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from labelmend.config import Settings
 from labelmend.ensemble.fit import net_step, train_pass
-from labelmend.ensemble.sgd import learning_rate, set_learning_rate, sgd
+from labelmend.ensemble.losses import Targets, corrected_loss
 from labelmend.ensemble.state import Problem
-from labelmend.ensemble.targets import Targets, corrected_loss
+from labelmend.ensemble.stepper import learning_rate, set_learning_rate, sgd
 
 AfterPass = Callable[[int, nn.Module], None]  # (passes done, the net)
 Draw = Callable[[torch.Generator], Tensor]  # the samples of one pass; one that is drawn twice counts twice

@@ -24,13 +24,13 @@ from bench.record import Say
 from bench.trial import wait_for
 from labelmend.decision.deciding import decider
 from labelmend.decision.ensemble_evidence import posterior_labels
-from labelmend.decision.final import final_decision
+from labelmend.decision.limits import final_decision
 from labelmend.decision.posterior import STATUS_NAMES
-from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import embed
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.run import run
-from labelmend.ensemble.sgd import sgd
 from labelmend.ensemble.state import RoundState
+from labelmend.ensemble.stepper import sgd
 from labelmend.ensemble.torch_state import fast_arithmetic, seeded
 from labelmend.runs.task import Task
 from labelmend.samples import Samples

@@ -15,8 +15,8 @@ from typing import Any
 
 from labelmend.config import RunConfig, read_config
 from labelmend.decision.verdict import APART
+from labelmend.ensemble.records import read_limit
 from labelmend.ensemble.run import Callback, Progress
-from labelmend.ensemble.time_limit import read_limit
 from labelmend.ensemble.torch_state import own_torch
 from labelmend.errors import LabelmendWarning
 from labelmend.inputs.arrays import notice, read_all, read_ids

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from labelmend.config import Settings
 from labelmend.decision.verdict import Parts, Verdict
 from labelmend.diagnosis.annotators import Annotators
+from labelmend.diagnosis.conclude import REASONS
 from labelmend.diagnosis.profile import NoiseProfile, kinds_text, sentences
 from labelmend.diagnosis.projection import SampleMap
-from labelmend.diagnosis.reasons import REASONS
 from labelmend.diagnosis.reliability import Audit
 from labelmend.ensemble.records import RoundRecord
 from labelmend.errors import ConfigError, LabelmendWarning

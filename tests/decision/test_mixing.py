@@ -6,8 +6,8 @@ from numpy.testing import assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 
 import reference
-from labelmend.decision import mixing as stage
-from labelmend.decision.mixing import Space, best_space, cut, mixing, random_partition
+from labelmend.decision import joining as stage
+from labelmend.decision.joining import Space, best_space, cut, mixing, random_partition
 
 
 def space_of(points, rows=None):

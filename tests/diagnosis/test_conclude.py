@@ -11,7 +11,7 @@ from blobs import QUICK, blobs, plant
 from blobs import as_options as options_of
 from labelmend.cli.main import main
 from labelmend.cli.terminal import summary_lines
-from labelmend.diagnosis.reasons import ANOTHER, NONE, REASONS
+from labelmend.diagnosis.conclude import ANOTHER, NONE, REASONS
 from labelmend.errors import ConfigError, RunFolderError
 from labelmend.review.decisions import Standing
 from labelmend.review.samples import OUTLIER, Evidence

@@ -3,8 +3,8 @@ import pytest
 from made_outputs import by_hand, clusters, outputs_of
 from numpy.testing import assert_allclose
 
-from labelmend.diagnosis import kinds
-from labelmend.diagnosis.kinds import KINDS, mixture_weights, noise_kinds, suspects, would_find
+from labelmend.diagnosis import profile as kinds
+from labelmend.diagnosis.profile import KINDS, mixture_weights, noise_kinds, suspects, would_find
 
 
 def plant(kind, true, at, count, rng):

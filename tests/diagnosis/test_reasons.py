@@ -5,7 +5,7 @@ from made_outputs import by_hand
 from numpy.testing import assert_allclose
 
 from labelmend.decision.posterior import CORRECTED, FILLED, KEPT, REVIEW, Decision
-from labelmend.diagnosis.reasons import (
+from labelmend.diagnosis.conclude import (
     ANOTHER,
     FAR,
     NONE,

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from labelmend.ensemble.fit import balanced, net_step, train_pass
-from labelmend.ensemble.sgd import sgd
+from labelmend.ensemble.stepper import sgd
 from labelmend.samples import VectorSamples
 
 

@@ -12,13 +12,12 @@ from labelmend.config import make_config, resolve
 from labelmend.decision import ensemble_evidence as ensemble
 from labelmend.decision.deciding import decider
 from labelmend.decision.ensemble_evidence import deployed_evidence, graph_evidence, posterior_labels
-from labelmend.decision.final import final_decision
+from labelmend.decision.limits import final_decision
 from labelmend.decision.posterior import posterior, weighted_product
 from labelmend.ensemble import branches, suggest, train
 from labelmend.ensemble import run as loop
-from labelmend.ensemble.embed import embed
-from labelmend.ensemble.nets.mlp import MLP
-from labelmend.ensemble.nets.preact_resnet import PreActResNet
+from labelmend.ensemble.architectures import MLP, PreActResNet
+from labelmend.ensemble.fit import embed
 from labelmend.ensemble.state import Problem, start
 from labelmend.samples import ImageSamples, VectorSamples, colour_statistics
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.ensemble.sgd import MomentumSGD, set_learning_rate, sgd
+from labelmend.ensemble.stepper import MomentumSGD, set_learning_rate, sgd
 
 
 def test_the_optimiser_has_momentum_and_weight_decay():

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import reference
-from labelmend.ensemble import targets as targets_module
-from labelmend.ensemble.targets import (
+from labelmend.ensemble import losses as targets_module
+from labelmend.ensemble.losses import (
     Recipe,
     Targets,
     corrected_loss,

@@ -8,8 +8,7 @@ import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend.config import as_arguments
 from labelmend.ensemble import run as loop
-from labelmend.ensemble.records import CorrectionRecord, RoundRecord
-from labelmend.ensemble.time_limit import TimeLimit, read_limit, read_seconds
+from labelmend.ensemble.records import CorrectionRecord, RoundRecord, TimeLimit, read_limit, read_seconds
 from labelmend.errors import ConfigError, LabelmendWarning
 
 CORRECTION = CorrectionRecord(0.0, [], 0.0, [], 0, 0.0, True)

@@ -3,7 +3,7 @@
 import torch
 from torch.testing import assert_close
 
-from labelmend.ensemble.nets.mlp import MLP
+from labelmend.ensemble.architectures import MLP
 from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.samples import VectorSamples
 

@@ -4,14 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.inputs.efficientnet_lite import (
-    N_FEATURES,
-    STAGES,
-    Block,
-    ConvNorm,
-    EfficientNetLite0,
-    SameConv,
-)
+from labelmend.inputs.efficientnet_lite import N_FEATURES, STAGES, Block, ConvNorm, EfficientNetLite0, SameConv
 
 
 def noise(*shape):

@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
-from labelmend.ensemble.nets.resnet import ResNet50
+from labelmend.ensemble.architectures import ResNet50
 from labelmend.errors import ConfigError
 from labelmend.inputs.weights import load_weights, read_weights
 

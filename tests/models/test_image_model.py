@@ -10,7 +10,7 @@ from torch import nn
 import labelmend
 from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
 from labelmend.config import as_arguments
-from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import embed
 from labelmend.errors import DataError, MissingExtraError, RunFolderError
 from labelmend.evidence.preparation import fit_preparation
 from labelmend.inputs.features import fit_scaler

@@ -23,7 +23,7 @@ from labelmend.api import correct, correct_images, with_assumption
 from labelmend.cli.dry_run import annotator_facts, estimate, plan
 from labelmend.cli.terminal import ProgressLine, dry_run_lines, summary_lines
 from labelmend.config import as_arguments, make_config, resolve
-from labelmend.ensemble.time_limit import TimeLimit, read_limit
+from labelmend.ensemble.records import TimeLimit, read_limit
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning
 from labelmend.files.reading import checked_fields

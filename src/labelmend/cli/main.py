@@ -22,15 +22,7 @@ from labelmend import __version__
 from labelmend.cli.data_verbs import add_correct, add_selftest
 from labelmend.cli.options import Layout
 from labelmend.cli.texts import DESCRIPTION, EXAMPLES
-from labelmend.cli.verbs import (
-    add_apply,
-    add_demo,
-    add_export,
-    add_export_model,
-    add_report,
-    add_review,
-    add_undo,
-)
+from labelmend.cli.verbs import add_apply, add_demo, add_export, add_export_model, add_report, add_review, add_undo
 from labelmend.errors import CacheError, LabelmendError
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labelmend.decision.verdict import CANNOT_TELL
-from labelmend.diagnosis.reasons import NONE
+from labelmend.diagnosis.conclude import NONE
 from labelmend.ensemble.records import GOING_ON, RoundRecord
 from labelmend.report.wording import NOTHING_TO_GAIN, percent, printable, seconds_in_words, size_in_words
 

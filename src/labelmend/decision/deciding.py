@@ -35,8 +35,7 @@ from labelmend.decision.ensemble_evidence import (
     together,
     vote_share,
 )
-from labelmend.decision.joining import Joined, Proposals, join
-from labelmend.decision.mixing import best_space, mixing
+from labelmend.decision.joining import Joined, Proposals, best_space, join, mixing
 from labelmend.decision.pool import Pool, fit_pool
 from labelmend.decision.posterior import FLOOR, Posterior, score_of, transition_of, weighted_product
 from labelmend.decision.verdict import APART, Parts, Verdict

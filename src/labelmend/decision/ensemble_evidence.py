@@ -19,7 +19,7 @@ from labelmend.config import Settings
 from labelmend.decision.annotators import annotated_posterior
 from labelmend.decision.posterior import FLOOR, Posterior, agreement, as_distribution, posterior, weighted_product
 from labelmend.decision.verdict import APART
-from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import embed
 from labelmend.ensemble.run import Relabel
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.evidence.cross_fit import held_out_probabilities

@@ -1,4 +1,6 @@
-"""What limits the decision: no harm, and the user's options, a precision of the changes or a number of looks.
+"""What the decided labels become within what the user asked for: a precision of the changes, a number of looks.
+
+Tiny classes and labels without evidence are left alone.
 
 No harm: where planted errors (`audit`) show that no more labels are right after the run than before, every label stays
 as it was given, and those that would have changed are for review. By the run's own posterior a change always gains.
@@ -19,7 +21,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from labelmend.config import Settings
+from labelmend.decision.deciding import Decided
 from labelmend.decision.posterior import CORRECTED, FILLED, KEPT, REVIEW, Decision, decide
+from labelmend.ensemble.state import Problem
 
 
 def without_changes(decision: Decision, probabilities: Tensor, given: Tensor, review_below: float) -> Decision:
@@ -56,3 +61,15 @@ def within_budget(decision: Decision, given: Tensor, trusted: Tensor, budget: in
     shown = doubt.sort(descending=True, stable=True).indices[: min(budget, int(open_.sum()))]
     status[shown] = REVIEW
     return replace(decision, status=status)
+
+
+def final_decision(decided: Decided, problem: Problem, settings: Settings) -> Decision:
+    """Tiny classes and labels without evidence are left alone; then precision and budget."""
+    given, trusted, probabilities = problem.labels_in_use, problem.trusted, decided.probabilities
+    sizes = torch.bincount(given[given >= 0], minlength=problem.n_classes)
+    too_few = sizes[given.clamp(min=0)] < settings.min_class_size
+    left_alone = (given >= 0) & ~trusted & (too_few | decided.left_alone)
+    decision = decide(probabilities, decided.labels, given, left_alone, settings.review_below)
+    if settings.precision:
+        decision = at_precision(decision, probabilities, given, left_alone, settings.precision, settings.review_below)
+    return within_budget(decision, given, trusted, settings.budget) if settings.budget else decision

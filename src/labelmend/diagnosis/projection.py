@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
-from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import embed
 from labelmend.ensemble.state import Problem, RoundState
 
 Floats = NDArray[np.float64]

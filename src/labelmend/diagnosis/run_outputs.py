@@ -15,7 +15,7 @@ from torch import Tensor
 from labelmend.decision.deciding import Decided
 from labelmend.decision.pool import softmax
 from labelmend.decision.posterior import Decision, as_distribution
-from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import embed
 from labelmend.ensemble.state import Problem, RoundState
 
 Floats = NDArray[np.floating]

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from labelmend.config import Settings
-from labelmend.ensemble import losses, sgd
-from labelmend.ensemble.embed import embed
-from labelmend.ensemble.fit import balanced, branches_step, train_branches_pass
+from labelmend.ensemble import losses
+from labelmend.ensemble import stepper as sgd
+from labelmend.ensemble.averages import interpolate, refresh_batch_norm
+from labelmend.ensemble.fit import balanced, branches_step, embed, train_branches_pass
 from labelmend.ensemble.graphs import (
     Cells,
     cell_neighbors,
@@ -22,7 +23,6 @@ from labelmend.ensemble.graphs import (
     normalize_rows,
     normalized_graph,
 )
-from labelmend.ensemble.nets.averages import interpolate, refresh_batch_norm
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.ensemble.stepper import Stepper
 from labelmend.ensemble.train import set_learning_rate

@@ -1,4 +1,4 @@
-"""Training passes over samples."""
+"""Passes over samples: training ones, and one without learning that gives features and probabilities."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from labelmend.ensemble.sgd import Optimizer
-from labelmend.ensemble.stepper import Stepper, side_by_side
+from labelmend.ensemble.stepper import Optimizer, Stepper, side_by_side
 from labelmend.ensemble.torch_state import one_torch_thread
 from labelmend.samples import Augment, Samples, at_once
 
@@ -194,3 +193,18 @@ def balanced(indices: Tensor, labels: Tensor, generator: torch.Generator) -> Ten
     of_class, turn = present[place % len(present)], place // len(present)
     drawn: Tensor = indices[order[begins[of_class] + turn % sizes[of_class]]]
     return drawn
+
+
+EMBED_BATCH = 4096
+
+
+@torch.no_grad()
+def embed(
+    net: nn.Module, samples: Samples, batch_size: int = EMBED_BATCH, indices: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Features and logits of every sample, or of those at `indices`, in eval mode and without augmentation."""
+    net.eval()
+    wanted = torch.arange(len(samples), device=samples.device) if indices is None else indices
+    parts = [net(samples.batch(some, "none", generator=None)) for some in wanted.split(at_once(samples, batch_size))]
+    features, logits = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
+    return features, logits

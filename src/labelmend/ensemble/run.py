@@ -15,13 +15,12 @@ from torch import Tensor, nn
 
 from labelmend.config import Settings
 from labelmend.ensemble.branches import build_graph, cells_of, note_answers, train_branches
-from labelmend.ensemble.embed import embed
+from labelmend.ensemble.fit import embed
 from labelmend.ensemble.graphs import normalize_rows
-from labelmend.ensemble.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch
+from labelmend.ensemble.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch, TimeLimit
 from labelmend.ensemble.split import split_into_packages
 from labelmend.ensemble.state import Problem, RoundState, start
 from labelmend.ensemble.suggest import count_votes, suggest
-from labelmend.ensemble.time_limit import TimeLimit
 from labelmend.ensemble.torch_state import refuse_diverged
 from labelmend.ensemble.train import set_learning_rate, train_nets, warm_up
 

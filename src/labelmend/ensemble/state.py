@@ -9,12 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from labelmend.config import Settings
-from labelmend.ensemble.nets.averages import FollowingNet
+from labelmend.ensemble.averages import FollowingNet
+from labelmend.ensemble.losses import Targets
 from labelmend.ensemble.records import RoundRecord
-from labelmend.ensemble.sgd import Optimizer, sgd
 from labelmend.ensemble.split import Split
-from labelmend.ensemble.stepper import Stepper
-from labelmend.ensemble.targets import Targets
+from labelmend.ensemble.stepper import Optimizer, Stepper, sgd
 from labelmend.ensemble.vote import Vote
 from labelmend.samples import Samples
 

@@ -12,20 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labelmend.config import Settings
-from labelmend.ensemble import losses, sgd
-from labelmend.ensemble.embed import embed
-from labelmend.ensemble.fit import balanced, net_step, train_groups_pass, train_pass
-from labelmend.ensemble.nets.averages import FollowingNet
+from labelmend.ensemble import losses
+from labelmend.ensemble import stepper as sgd
+from labelmend.ensemble.averages import FollowingNet
+from labelmend.ensemble.fit import balanced, embed, net_step, train_groups_pass, train_pass
+from labelmend.ensemble.losses import Recipe, corrected_loss, semi_supervised_loss, sharpened, soft_targets, split_loss
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.ensemble.stepper import Stepper, side_by_side
-from labelmend.ensemble.targets import (
-    Recipe,
-    corrected_loss,
-    semi_supervised_loss,
-    sharpened,
-    soft_targets,
-    split_loss,
-)
 from labelmend.samples import Augment
 
 RAMP = 0.08  # share of the rounds in which changed samples come to count fully in the semi-supervised step

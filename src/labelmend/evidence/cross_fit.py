@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labelmend.ensemble import losses
-from labelmend.ensemble.embed import embed
-from labelmend.ensemble.fit import net_step, train_pass
-from labelmend.ensemble.sgd import set_learning_rate, sgd
+from labelmend.ensemble.fit import embed, net_step, train_pass
+from labelmend.ensemble.stepper import set_learning_rate, sgd
 from labelmend.samples import Samples
 
 MIXED = 10  # the other sample's share is half a uniform number to this power, much like that of Beta(.1, .1)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from labelmend.decision.pool import fit_weights
-from labelmend.ensemble.nets.mlp import MLP
+from labelmend.ensemble.architectures import MLP
 from labelmend.evidence.cross_fit import held_out_probabilities
 from labelmend.evidence.members import SMOOTHING, Ground, Sizes, class_shares, grow_trees, tree_scores
 from labelmend.evidence.preparation import Preparation, deal_into_folds, groups_of_copies

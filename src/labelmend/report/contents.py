@@ -26,8 +26,8 @@ import numpy as np
 from labelmend.config import RunConfig
 from labelmend.decision.verdict import Verdict
 from labelmend.diagnosis.annotators import Annotators
+from labelmend.diagnosis.conclude import REASONS
 from labelmend.diagnosis.profile import NoiseProfile, sentences
-from labelmend.diagnosis.reasons import REASONS
 from labelmend.diagnosis.reliability import Audit
 from labelmend.ensemble.records import RoundRecord
 from labelmend.report.classes import ClassNoise, Flow, Pair, class_noise, flow, pairs

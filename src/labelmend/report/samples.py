@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.diagnosis.reasons import NONE
+from labelmend.diagnosis.conclude import NONE
 from labelmend.inputs.pictures.pixels import quiet
 from labelmend.report.html import media_type
 from labelmend.result import Correction

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.diagnosis.reasons import NONE, TWO
+from labelmend.diagnosis.conclude import NONE, TWO
 from labelmend.result import UNREADABLE, Correction
 from labelmend.review.decisions import CANNOT_TELL, DECIDED, LABEL, OPEN, SKIPPED, Standing
 from labelmend.storage.run_files import as_text

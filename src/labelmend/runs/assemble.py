@@ -13,8 +13,8 @@ from labelmend.decision.annotators import QUALITY_PRIOR
 from labelmend.decision.deciding import Decided
 from labelmend.decision.posterior import STATUS_NAMES
 from labelmend.diagnosis.annotators import Annotators, describe
+from labelmend.diagnosis.conclude import REASON_TYPE, REASONS
 from labelmend.diagnosis.projection import SampleMap
-from labelmend.diagnosis.reasons import REASON_TYPE, REASONS
 from labelmend.labels import Labels
 from labelmend.result import STATUS_TYPE, UNREADABLE, Correction, plain_value
 from labelmend.runs.solve import Solution

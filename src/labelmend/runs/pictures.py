@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.config import Data, MakeConfig, RunConfig, Settings, resolve
-from labelmend.ensemble.nets.preact_resnet import PreActResNet
-from labelmend.ensemble.nets.resnet import ResNet50
+from labelmend.ensemble.architectures import PreActResNet, ResNet50
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError, DataError
 from labelmend.inputs.annotators import is_table, read_annotated, settled

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from labelmend.config import CALIBRATED_REVIEW_BELOW, Settings
 from labelmend.decision.deciding import Decided, decider
 from labelmend.decision.ensemble_evidence import posterior_labels
-from labelmend.decision.final import final_decision
-from labelmend.decision.limits import without_changes
+from labelmend.decision.limits import final_decision, without_changes
 from labelmend.decision.posterior import Decision
 from labelmend.diagnosis.audit import finish_audit, noise_in_question, plan_audit
 from labelmend.diagnosis.conclude import Conclusions, conclude
 from labelmend.diagnosis.projection import SampleMap, draw_map
 from labelmend.diagnosis.reliability import Audit
+from labelmend.ensemble.records import TimeLimit
 from labelmend.ensemble.run import Callback, Progress, run
 from labelmend.ensemble.state import Problem, RoundState
-from labelmend.ensemble.time_limit import TimeLimit
 from labelmend.ensemble.torch_state import fast_arithmetic, few_threads, refuse_diverged, seeded
 from labelmend.ensemble.train import fine_tune
 from labelmend.errors import LabelmendWarning

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.config import RunConfig, Settings, resolve
-from labelmend.ensemble.nets.mlp import MLP
+from labelmend.ensemble.architectures import MLP
 from labelmend.ensemble.state import Problem
 from labelmend.ensemble.torch_state import choose_device, few_threads, seeded
 from labelmend.errors import ConfigError

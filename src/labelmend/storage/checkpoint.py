@@ -31,10 +31,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from labelmend.config import Settings
-from labelmend.ensemble.nets.averages import FollowingNet
-from labelmend.ensemble.sgd import Optimizer
+from labelmend.ensemble.averages import FollowingNet
 from labelmend.ensemble.split import Split
 from labelmend.ensemble.state import Problem, RoundState
+from labelmend.ensemble.stepper import Optimizer
 from labelmend.ensemble.vote import Vote
 from labelmend.errors import CheckpointError, ConfigError
 from labelmend.files.reading import parse_json, regular_file

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from labelmend.config import stored
 from labelmend.decision.verdict import verdict_from
 from labelmend.diagnosis.annotators import Annotators
+from labelmend.diagnosis.conclude import REASON_TYPE, REASONS
 from labelmend.diagnosis.profile import profile_from
 from labelmend.diagnosis.projection import SampleMap
-from labelmend.diagnosis.reasons import REASON_TYPE, REASONS
 from labelmend.diagnosis.reliability import audit_from
 from labelmend.ensemble.records import CorrectionRecord, RoundRecord
 from labelmend.ensemble.torch_state import own_torch
@@ -83,7 +83,7 @@ def load(path: str | Path, net: NetFactory | None = None, backbone: Any = None) 
     After `labelmend apply`, the labels are the reviewed ones.
     backbone: of a model for embedded pictures, if it was a module of your own or has moved.
     """
-    from labelmend.models.saved import load_model  # it knows pictures and backbones, which a run on arrays never meets
+    from labelmend.models.saved import load_model
 
     folder = Path(path)
     result = load_labels(folder)

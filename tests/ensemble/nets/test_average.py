@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from labelmend.ensemble.nets.averages import FollowingNet
+from labelmend.ensemble.averages import FollowingNet
 
 
 def make_net(seed=0):

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from labelmend.ensemble.nets.averages import interpolate
-from labelmend.ensemble.nets.preact_resnet import PreActBlock, PreActResNet
+from labelmend.ensemble.architectures import PreActBlock, PreActResNet
+from labelmend.ensemble.averages import interpolate
 
 
 def pictures(n=4, channels=3, size=8, seed=0):

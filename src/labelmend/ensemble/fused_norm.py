@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from labelmend.ensemble.nets.norm_relu import NormReLU
+    from labelmend.ensemble.architectures import NormReLU
 
 
 ROWS, COLUMNS = 64, 64  # of the tile one program works on
