@@ -18,7 +18,7 @@ from bench.picture_data import QUICK, PictureSet, random_pictures, read_pictures
 from bench.record import OURS, Findings, Say, Trial
 from bench.trial import wait_for
 from labelmend.config import Settings, make_config, resolve
-from labelmend.ensemble.architectures import PreActResNet
+from labelmend.ensemble.nets import PreActResNet
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.run import play_round
 from labelmend.ensemble.state import Problem, RoundState, start

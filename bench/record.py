@@ -17,7 +17,7 @@ from typing import Any
 
 from labelmend import __version__
 from labelmend.self_test.comparison import Figures
-from labelmend.storage.run_folder import version_of
+from labelmend.storage.source import version_of
 
 VERSION = 1  # of the JSON
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "triton", "cleanlab")

@@ -11,7 +11,7 @@ from torch import nn
 import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend.config import BRANCH_LOSSES, as_arguments
-from labelmend.ensemble.architectures import MLP
+from labelmend.ensemble.nets import MLP
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 
 STATUS = {"kept", "corrected", "review", "filled"}

@@ -16,7 +16,7 @@ import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend import LabelCorrector
 from labelmend.config import as_arguments
-from labelmend.ensemble.architectures import MLP
+from labelmend.ensemble.nets import MLP
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 
 # Checks of scikit-learn that cannot hold, each with its reason. There are none: sample weights, several outputs and

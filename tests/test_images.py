@@ -14,7 +14,7 @@ from coloured import COLOURS, TINY, TinyBackbone, coloured, write_folders
 from labelmend.api import correct_images
 from labelmend.cli.dry_run import plan
 from labelmend.config import as_arguments, make_config
-from labelmend.ensemble.architectures import ResNet50
+from labelmend.ensemble.nets import ResNet50
 from labelmend.errors import ConfigError, DataError, LabelmendWarning
 from labelmend.inputs.pictures.find import find_pictures
 from labelmend.runs.pictures import PictureSetting, choose_mode, default_cache, read_source, train_size

@@ -19,8 +19,9 @@ from bench.paper.experiment import Keeping
 from bench.record import write_json
 from labelmend.config import Settings
 from labelmend.ensemble.records import RoundRecord, TimeLimit
+from labelmend.ensemble.run import NoCheckpoints
 from labelmend.ensemble.state import Problem, RoundState
-from labelmend.storage.checkpoint import NoCheckpoints, Subject, checkpoints_in
+from labelmend.storage.checkpoint import Subject, checkpoints_in
 
 CURVES = "curves.json"
 EVERY, PAUSE_PER_WRITE = 20.0, 50  # seconds between checkpoints; one of 400 MB takes a second or two

@@ -15,7 +15,7 @@ from labelmend.config import Settings
 from labelmend.ensemble.fit import net_step, train_pass
 from labelmend.ensemble.losses import Targets, corrected_loss
 from labelmend.ensemble.state import Problem
-from labelmend.ensemble.stepper import learning_rate, set_learning_rate, sgd
+from labelmend.ensemble.stepper import learning_rate, set_rate, sgd
 
 AfterPass = Callable[[int, nn.Module], None]  # (passes done, the net)
 Draw = Callable[[torch.Generator], Tensor]  # the samples of one pass; one that is drawn twice counts twice
@@ -49,7 +49,7 @@ def train_plain_net(
     step = net_step(net, optimizer, loss, generator)
     for done in range(n_passes):
         passed = done / n_passes
-        set_learning_rate(optimizer, learning_rate(config.lr, passed, config.lr_schedule, config.lr_milestones))
+        set_rate(optimizer, learning_rate(config.lr, passed, config.lr_schedule, config.lr_milestones))
         indices = labelled if draw is None else draw(generator)
         train_pass(net, step, problem.samples, indices, config.batch_size, generator)
         if after_pass is not None:

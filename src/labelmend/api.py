@@ -23,9 +23,8 @@ from labelmend.inputs.arrays import notice, read_all, read_ids
 from labelmend.inputs.backbones import LITE0
 from labelmend.models.vectors import NetFactory
 from labelmend.result import Correction
-from labelmend.runs.assemble import assemble
 from labelmend.runs.pictures import annotator_columns, choose_mode, picture_task, read_source
-from labelmend.runs.solve import solve
+from labelmend.runs.solve import assemble, solve
 from labelmend.runs.task import vector_task
 from labelmend.storage.checkpoint import CHECKPOINT_SECONDS
 from labelmend.storage.source import ARRAYS, call_text, source_of_pictures

@@ -15,7 +15,7 @@ from bench.paper.experiment import Options
 from bench.paper.photo_task import clothes, clothes_and_clean, food, photo_task
 from bench.paper.photos import EXPERIMENTS, cells, play, settings
 from bench.paper.rows import CROSS_ENTROPY, DEFAULT, PLUS, SOFT, WITH_MIXUP, WITHOUT
-from labelmend.ensemble.architectures import ResNet50
+from labelmend.ensemble.nets import ResNet50
 from labelmend.errors import ConfigError, DataError
 from labelmend.runs.pictures import IMAGENET
 from photo_sets import CLOTHES, FOODS, change, clothing1m, food101, food101n

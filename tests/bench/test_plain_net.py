@@ -8,8 +8,8 @@ from bench.paper import plain_net
 from bench.paper.plain_net import train_plain_net
 from blobs import blobs, plant
 from labelmend.config import make_config, resolve
-from labelmend.ensemble.architectures import MLP
 from labelmend.ensemble.fit import embed
+from labelmend.ensemble.nets import MLP
 from labelmend.ensemble.state import Problem
 from labelmend.runs.pictures import picture_task, read_source
 from labelmend.samples import VectorSamples

@@ -10,8 +10,8 @@ from blobs import QUICK, blobs, plant
 from labelmend.config import as_arguments
 from labelmend.diagnosis import projection as sample_map
 from labelmend.diagnosis.projection import _places, choose_samples
-from labelmend.ensemble.architectures import MLP
 from labelmend.ensemble.fit import embed
+from labelmend.ensemble.nets import MLP
 from labelmend.samples import VectorSamples
 
 

@@ -6,7 +6,7 @@ import torch
 from labelmend.config import make_config, resolve
 from labelmend.ensemble import branches, train
 from labelmend.ensemble import run as loop
-from labelmend.ensemble.architectures import MLP
+from labelmend.ensemble.nets import MLP
 from labelmend.ensemble.state import Problem, start
 from labelmend.samples import VectorSamples
 

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.ensemble.architectures import MLP
 from labelmend.ensemble.fit import embed
+from labelmend.ensemble.nets import MLP
 from labelmend.samples import VectorSamples
 
 

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from labelmend.ensemble import fit
-from labelmend.ensemble.architectures import MLP
 from labelmend.ensemble.fit import branches_step, net_step, train_branches_pass, train_groups_pass, train_pass
+from labelmend.ensemble.nets import MLP
 from labelmend.samples import VectorSamples
 
 

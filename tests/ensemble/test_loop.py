@@ -16,8 +16,8 @@ from labelmend.decision.limits import final_decision
 from labelmend.decision.posterior import posterior, weighted_product
 from labelmend.ensemble import branches, suggest, train
 from labelmend.ensemble import run as loop
-from labelmend.ensemble.architectures import MLP, PreActResNet
 from labelmend.ensemble.fit import embed
+from labelmend.ensemble.nets import MLP, PreActResNet
 from labelmend.ensemble.state import Problem, start
 from labelmend.samples import ImageSamples, VectorSamples, colour_statistics
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.ensemble.stepper import MomentumSGD, set_learning_rate, sgd
+from labelmend.ensemble.stepper import MomentumSGD, set_rate, sgd
 
 
 def test_the_optimiser_has_momentum_and_weight_decay():
@@ -21,7 +21,7 @@ def test_the_optimiser_has_momentum_and_weight_decay():
 def test_the_learning_rate_can_be_set_where_it_is(start):
     w = nn.Parameter(torch.tensor(2.0))
     optimizer = torch.optim.SGD([w], lr=start)
-    set_learning_rate(optimizer, 0.5)
+    set_rate(optimizer, 0.5)
     w.grad = torch.tensor(1.0)
     optimizer.step()
     assert w.item() == pytest.approx(1.5)
@@ -40,8 +40,8 @@ def test_ours_gives_the_very_numbers_of_torch(momentum, weight_decay):
     other = torch.optim.SGD(theirs, lr=0.1, momentum=momentum, weight_decay=weight_decay)
     source = torch.Generator().manual_seed(1)
     for lr in (0.1, 0.1, 0.03):
-        set_learning_rate(own, lr)
-        set_learning_rate(other, lr)
+        set_rate(own, lr)
+        set_rate(other, lr)
         for mine, its in zip(ours[:2], theirs[:2], strict=True):  # the last has no gradient: it stays
             mine.grad = torch.randn(mine.shape, generator=source)
             its.grad = mine.grad.clone()

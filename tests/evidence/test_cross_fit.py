@@ -3,8 +3,8 @@
 import torch
 from torch.testing import assert_close
 
-from labelmend.ensemble.architectures import MLP
-from labelmend.evidence.cross_fit import held_out_probabilities
+from labelmend.decision.ensemble_evidence import held_out_probabilities
+from labelmend.ensemble.nets import MLP
 from labelmend.samples import VectorSamples
 
 

@@ -16,9 +16,9 @@ from torch.nn import functional as F
 import reference
 from labelmend.api import correct_images
 from labelmend.config import as_arguments
-from labelmend.ensemble.architectures import NormReLU, PreActResNet
 from labelmend.ensemble.fit import embed, net_step
 from labelmend.ensemble.graphs import exact_neighbors, normalize_rows, normalized_graph
+from labelmend.ensemble.nets import NormReLU, PreActResNet
 from labelmend.ensemble.propagate import propagate, starting_rows
 from labelmend.ensemble.stepper import sgd
 from labelmend.ensemble.torch_state import fast_arithmetic

@@ -5,9 +5,9 @@ import torch
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
-from labelmend.ensemble.architectures import ResNet50
+from labelmend.ensemble.nets import ResNet50
 from labelmend.errors import ConfigError
-from labelmend.inputs.weights import load_weights, read_weights
+from labelmend.inputs.backbones import load_weights, read_weights
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import labelmend
 from blobs import QUICK, blobs, plant
 from coloured import TINY, coloured
 from labelmend.config import as_arguments
-from labelmend.ensemble.architectures import MLP
+from labelmend.ensemble.nets import MLP
 from labelmend.errors import CheckpointError, ConfigError, LabelmendWarning
 from labelmend.files import writing
 from labelmend.files.writing import locked

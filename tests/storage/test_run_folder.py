@@ -21,7 +21,7 @@ import labelmend
 from blobs import QUICK, blobs, plant
 from labelmend.cli.main import main
 from labelmend.config import make_config, resolve
-from labelmend.ensemble.architectures import MLP
+from labelmend.ensemble.nets import MLP
 from labelmend.ensemble.records import CorrectionRecord
 from labelmend.errors import LabelmendWarning, RunFolderError
 from labelmend.files import writing as in_place

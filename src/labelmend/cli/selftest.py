@@ -18,9 +18,8 @@ from labelmend.config import as_arguments, make_config
 from labelmend.errors import ConfigError
 from labelmend.report.wording import percent, printable, seconds_in_words
 from labelmend.result import Correction
-from labelmend.runs.assemble import assemble
 from labelmend.runs.pictures import picture_task
-from labelmend.runs.solve import Solution
+from labelmend.runs.solve import Solution, assemble
 from labelmend.self_test.run import STANDARD_KINDS, Order, SelfTest, check_order, run_selftest, selftest
 from labelmend.storage.target import refuse, whole
 

@@ -235,6 +235,8 @@ def counted(labels: NDArray[np.int64], given: NDArray[np.int64], n_classes: int)
 
 def seen_before(inputs: Inputs, pool: Pool, given: NDArray[np.int64], fixed: NDArray[np.bool_]) -> list[str]:
     """Which of the user's models look as if they had learned the labels they judge."""
+    if not inputs.given_scores:
+        return []
     theirs = {name: pool.member_labels[name] for name in inputs.given_scores}
     ours = {name: found for name, found in pool.member_labels.items() if name not in theirs}
     return looks_in_sample(theirs, {} if inputs.alone else ours, given, (given >= 0) & ~fixed)

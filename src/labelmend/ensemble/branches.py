@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from labelmend.config import Settings
 from labelmend.ensemble import losses
-from labelmend.ensemble import stepper as sgd
-from labelmend.ensemble.averages import interpolate, refresh_batch_norm
 from labelmend.ensemble.fit import balanced, branches_step, embed, train_branches_pass
 from labelmend.ensemble.graphs import (
     Cells,
@@ -23,9 +21,9 @@ from labelmend.ensemble.graphs import (
     normalize_rows,
     normalized_graph,
 )
-from labelmend.ensemble.state import Problem, RoundState
-from labelmend.ensemble.stepper import Stepper
-from labelmend.ensemble.train import set_learning_rate
+from labelmend.ensemble.nets import interpolate, refresh_batch_norm
+from labelmend.ensemble.state import Problem, RoundState, set_learning_rate
+from labelmend.ensemble.stepper import Stepper, set_rate, sgd
 from labelmend.samples import Samples
 
 NEAREST = 10
@@ -72,12 +70,12 @@ def train_branches(state: RoundState, problem: Problem, settings: Settings) -> f
 
     def make() -> Stepper:
         parameters = [p for net in nets for p in net.parameters()]
-        optimizer = sgd.sgd(parameters, settings.lr, settings.momentum, settings.weight_decay)
+        optimizer = sgd(parameters, settings.lr, settings.momentum, settings.weight_decay)
         return branches_step(nets, optimizer, loss, state.generator)
 
     step = state.stepper(("branches", *active), make)
     step.forget()
-    sgd.set_learning_rate(step.optimizer, set_learning_rate(state, settings))
+    set_rate(step.optimizer, set_learning_rate(state, settings))
     return float(
         train_branches_pass(
             nets, step, problem.samples, [subsets[m] for m in active], settings.branch_batch_size, state.generator

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from labelmend.ensemble.architectures import NormReLU
+    from labelmend.ensemble.nets import NormReLU
 
 
 ROWS, COLUMNS = 64, 64  # of the tile one program works on

@@ -2,13 +2,12 @@
 
 Stages get tensors, numbers and a generator. What lives from one round to the next is one record, `RoundState`; a round
 leaves through one callback as a `RoundRecord`. Files, reports and the user's containers are unknown here: checkpoints,
-progress and the clock come in as small protocols.
+progress and the clock come in from outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,26 +18,29 @@ from labelmend.ensemble.fit import embed
 from labelmend.ensemble.graphs import normalize_rows
 from labelmend.ensemble.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch, TimeLimit
 from labelmend.ensemble.split import split_into_packages
-from labelmend.ensemble.state import Problem, RoundState, start
+from labelmend.ensemble.state import Problem, RoundState, set_learning_rate, start
 from labelmend.ensemble.suggest import count_votes, suggest
 from labelmend.ensemble.torch_state import refuse_diverged
-from labelmend.ensemble.train import set_learning_rate, train_nets, warm_up
+from labelmend.ensemble.train import train_nets, warm_up
 
 Callback = Callable[[RoundRecord, RoundState], None]
 Progress = Callable[[str], None]  # called with the name of the stage that begins
 Relabel = Callable[[RoundState, Problem], tuple[Tensor, Tensor]]  # labels to learn in place of the vote's, and weights
 
 
-class Checkpoints(Protocol):
-    """Where a run is kept between rounds."""
+class NoCheckpoints:
+    """Keeps nothing: every run begins at the beginning. `storage/checkpoint.py` has those that keep it in a folder."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []  # for the user
+        self.seconds = 0.0  # that the run took before it went on here
 
     def restore(self, state: RoundState) -> bool:
         """Bring `state`, as `state.start` made it, to where the run was; False if nothing is kept."""
-        ...
+        return False
 
     def save(self, state: RoundState) -> None:
         """Keep `state`, if the last time is long enough ago."""
-        ...
 
 
 def run(
@@ -47,27 +49,26 @@ def run(
     settings: Settings,
     callback: Callback = lambda _record, _state: None,
     progress: Progress = lambda _: None,
-    checkpoints: Checkpoints | None = None,
+    checkpoints: NoCheckpoints | None = None,
     limit: TimeLimit | None = None,
     relabel: Relabel | None = None,
 ) -> RoundState:
     """All rounds; `decision/deciding.py` decides from what they leave."""
-    limit, state = limit or TimeLimit(), start(problem, make_net, settings)
-    if checkpoints is not None and checkpoints.restore(state):
+    checkpoints, limit = checkpoints or NoCheckpoints(), limit or TimeLimit()
+    state = start(problem, make_net, settings)
+    if checkpoints.restore(state):
         progress(f"{GOING_ON} after round {state.round_index} of {settings.n_rounds}")
     else:
         progress("warm-up")
         warm_up(state, problem, settings)
         refuse_diverged("the warm-up", settings.lr, [state.noisy_net])
-        if checkpoints is not None:
-            checkpoints.save(state)
+        checkpoints.save(state)
     while state.round_index < settings.n_rounds and limit.leaves_time(state.history, _corrects(state, settings)):
         record = play_round(state, problem, settings, progress, relabel)
         nets, losses = (state.noisy_net, state.corrected_net), (record.corrected_loss, record.noisy_loss)
         refuse_diverged(f"round {record.round_index}", settings.lr, nets, losses)
         state.history.append(record)
-        if checkpoints is not None:
-            checkpoints.save(state)
+        checkpoints.save(state)
         callback(record, state)
     return state
 

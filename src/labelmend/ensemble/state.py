@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from labelmend.config import Settings
-from labelmend.ensemble.averages import FollowingNet
 from labelmend.ensemble.losses import Targets
+from labelmend.ensemble.nets import FollowingNet
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.split import Split
-from labelmend.ensemble.stepper import Optimizer, Stepper, sgd
+from labelmend.ensemble.stepper import Optimizer, Stepper, learning_rate, set_rate, sgd
 from labelmend.ensemble.vote import Vote
 from labelmend.samples import Samples
 
@@ -115,3 +115,12 @@ class Opinions:
     def entries(self) -> Tensor:
         """All of it in one tensor."""
         return torch.cat([self.sample, self.annotator, self.label, self.in_use])
+
+
+def set_learning_rate(state: RoundState, settings: Settings) -> float:
+    """Of this round, for both nets that go on learning."""
+    passed = state.round_index / max(settings.n_rounds, 1)
+    lr = learning_rate(settings.lr, passed, settings.lr_schedule, settings.lr_milestones)
+    for optimizer in (state.noisy_optimizer, state.corrected_optimizer):
+        set_rate(optimizer, lr)
+    return lr

@@ -69,7 +69,7 @@ def learning_rate(lr: float, passed: float, schedule: str, milestones: Sequence[
     return lr * 0.1 ** sum(passed >= milestone for milestone in milestones)
 
 
-def set_learning_rate(optimizer: Optimizer, lr: float) -> None:
+def set_rate(optimizer: Optimizer, lr: float) -> None:
     for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(lr)

@@ -5,14 +5,18 @@ Unpacks the settings and calls `propagate.py` and `vote.py` with plain numbers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from labelmend.config import Settings
-from labelmend.ensemble.branches import BranchGraph
 from labelmend.ensemble.propagate import ABSTAIN, SolverReport, Suggestions, propagate, starting_rows
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.ensemble.vote import Vote, vote
+
+if TYPE_CHECKING:
+    from labelmend.ensemble.branches import BranchGraph
 
 
 def suggest(

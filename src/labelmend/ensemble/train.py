@@ -13,12 +13,11 @@ from torch.nn import functional as F
 
 from labelmend.config import Settings
 from labelmend.ensemble import losses
-from labelmend.ensemble import stepper as sgd
-from labelmend.ensemble.averages import FollowingNet
 from labelmend.ensemble.fit import balanced, embed, net_step, train_groups_pass, train_pass
 from labelmend.ensemble.losses import Recipe, corrected_loss, semi_supervised_loss, sharpened, soft_targets, split_loss
+from labelmend.ensemble.nets import FollowingNet
 from labelmend.ensemble.state import Problem, RoundState
-from labelmend.ensemble.stepper import Stepper, side_by_side
+from labelmend.ensemble.stepper import Stepper, sgd, side_by_side
 from labelmend.samples import Augment
 
 RAMP = 0.08  # share of the rounds in which changed samples come to count fully in the semi-supervised step
@@ -40,14 +39,6 @@ def warm_up(state: RoundState, problem: Problem, settings: Settings) -> None:
     state.corrected_net.load_state_dict(state.noisy_net.state_dict())
     if settings.average_decay:
         state.average = FollowingNet(state.corrected_net, settings.average_decay)
-
-
-def set_learning_rate(state: RoundState, settings: Settings) -> float:
-    passed = state.round_index / max(settings.n_rounds, 1)
-    lr = sgd.learning_rate(settings.lr, passed, settings.lr_schedule, settings.lr_milestones)
-    for optimizer in (state.noisy_optimizer, state.corrected_optimizer):
-        sgd.set_learning_rate(optimizer, lr)
-    return lr
 
 
 def train_nets(
@@ -162,7 +153,7 @@ def train_noisy(state: RoundState, problem: Problem, settings: Settings) -> Tens
 def fine_tune(state: RoundState, problem: Problem, settings: Settings) -> None:
     """The paper's hybrid setting: the deployed net learns from the trusted samples alone, gently, at the end."""
     given = problem.given_labels
-    optimizer = sgd.sgd(
+    optimizer = sgd(
         state.deployed_net.parameters(), FINE_TUNE_RATE * settings.lr, settings.momentum, settings.weight_decay
     )
 

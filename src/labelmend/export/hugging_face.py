@@ -36,7 +36,7 @@ from labelmend.export.source_table import (
     source_table,
     table_with_labels,
 )
-from labelmend.files.parquet import require_pyarrow
+from labelmend.files.reading import require_pyarrow
 from labelmend.inputs.frames import is_saved_dataset, open_saved
 from labelmend.inputs.pictures.find import PICTURE_COLUMNS
 from labelmend.inputs.pictures.pixels import Source, Sources, Unreadable, open_source, reasons

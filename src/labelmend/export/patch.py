@@ -26,8 +26,7 @@ from labelmend.export import folders, tables
 from labelmend.export.folders import ClassFolders, place
 from labelmend.export.handover import Handover
 from labelmend.export.source_table import features_of, typed_array
-from labelmend.files.parquet import read_parquet, require_pyarrow
-from labelmend.files.reading import checked_fields, read_json, regular_file
+from labelmend.files.reading import checked_fields, read_json, read_parquet, regular_file, require_pyarrow
 from labelmend.inputs.frames import csv_rows, whole_rows
 from labelmend.inputs.pictures.find import PICTURE_COLUMNS
 from labelmend.inputs.pictures.folders import spelled

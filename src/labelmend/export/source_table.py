@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from labelmend.errors import DataError
 from labelmend.export.handover import Handover
-from labelmend.files.parquet import METADATA, noted_features, require_pyarrow
+from labelmend.files.reading import METADATA, noted_features, require_pyarrow
 from labelmend.inputs.frames import ParquetFrame, numbers_or_none
 from labelmend.inputs.pictures.find import LABEL_NAMES
 from labelmend.inputs.tables import ArrayRows, Rows, open_rows

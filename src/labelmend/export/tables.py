@@ -25,7 +25,7 @@ import numpy as np
 
 from labelmend.export.handover import Handover, texts
 from labelmend.export.source_table import CONFIDENCE, GIVEN, source_table, table_with_labels, typed_array
-from labelmend.files.parquet import require_pyarrow
+from labelmend.files.reading import require_pyarrow
 from labelmend.inputs.frames import CsvFrame, numbers_or_none
 from labelmend.result import UNREADABLE
 

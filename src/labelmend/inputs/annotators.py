@@ -166,18 +166,13 @@ def with_consensus(labels: Labels, trusted: NDArray[np.bool_]) -> Labels:
     if given is None:
         return labels
     codes = settled(labels).codes
-    opinions = _opinions(given, codes, torch.device("cpu"))
+    opinions = opinions_of(given, codes, torch.device("cpu"))
     shares = consensus(opinions, len(labels.classes), torch.from_numpy(codes), torch.from_numpy(trusted))
     certainty, best = (part.numpy() for part in shares.max(dim=1))
     agreed = np.where(certainty > 0, best, MISSING)
     given = replace(given, consensus=agreed, certainty=certainty.astype(np.float32))
     in_use = np.where(labels.codes >= 0, labels.codes, np.where(trusted, codes, agreed))
     return replace(labels, codes=in_use, annotations=given)
-
-
-def opinions_of(labels: Labels, device: torch.device) -> Opinions | None:
-    """Who gave which label, on a device; None where that is not known."""
-    return None if labels.annotations is None else _opinions(labels.annotations, labels.codes, device)
 
 
 def unanimous(given: Annotations, n: int) -> NDArray[np.int64]:
@@ -188,7 +183,7 @@ def unanimous(given: Annotations, n: int) -> NDArray[np.int64]:
     return np.where(least == most, most, MISSING)
 
 
-def _opinions(given: Annotations, in_use: NDArray[np.int64], device: torch.device) -> Opinions:
+def opinions_of(given: Annotations, in_use: NDArray[np.int64], device: torch.device) -> Opinions:
     parts = (given.sample, given.annotator, given.label, in_use)
     sample, annotator, label, used = (torch.from_numpy(part).to(device) for part in parts)
     return Opinions(sample, annotator, label, len(given.names), used)

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.files.parquet import read_parquet, require_pyarrow
-from labelmend.files.reading import read_json, regular_file
+from labelmend.files.reading import read_json, read_parquet, regular_file, require_pyarrow
 
 CHUNK_ROWS = 10_000
 SEPARATORS = (",", ";", "\t")  # some spreadsheets write the others

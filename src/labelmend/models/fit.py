@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from labelmend.decision.ensemble_evidence import held_out_probabilities
 from labelmend.decision.pool import fit_weights
-from labelmend.ensemble.architectures import MLP
-from labelmend.evidence.cross_fit import held_out_probabilities
+from labelmend.ensemble.nets import MLP
 from labelmend.evidence.members import SMOOTHING, Ground, Sizes, class_shares, grow_trees, tree_scores
 from labelmend.evidence.preparation import Preparation, deal_into_folds, groups_of_copies
 from labelmend.evidence.regression import CENTRED_SCALE, Kernel, Linear, Regression, centred, fit_kernel, fit_regression

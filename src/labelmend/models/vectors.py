@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from labelmend.ensemble.architectures import MLP, PreActResNet, ResNet50
+from labelmend.ensemble.nets import MLP, PreActResNet, ResNet50
 from labelmend.errors import DataError, RunFolderError
 from labelmend.evidence.preparation import Preparation, dense, seen_columns
 from labelmend.inputs.features import Scaler, check_finite, read_features

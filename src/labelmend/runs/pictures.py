@@ -20,19 +20,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.config import Data, MakeConfig, RunConfig, Settings, resolve
-from labelmend.ensemble.architectures import PreActResNet, ResNet50
+from labelmend.ensemble.nets import PreActResNet, ResNet50
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError, DataError
 from labelmend.inputs.annotators import is_table, read_annotated, settled
 from labelmend.inputs.arrays import checked_labels, notice, read_ids, read_trusted
-from labelmend.inputs.backbones import LITE0, Backbone, load_backbone
+from labelmend.inputs.backbones import LITE0, Backbone, load_backbone, load_weights, read_weights
 from labelmend.inputs.containers import objects
 from labelmend.inputs.features import MIN_ROWS, check_features, conflicting_duplicates
 from labelmend.inputs.labels import check_classes, read_labels
 from labelmend.inputs.pictures.cache import DecodedPictures, decode, native_size
 from labelmend.inputs.pictures.features import backbone_features
 from labelmend.inputs.pictures.find import Pictures, check_pixels, checked, find_pictures, unique_or_rows
-from labelmend.inputs.weights import load_weights, read_weights
 from labelmend.labels import AnnotatorColumns, Labels
 from labelmend.models.pictures import EmbeddedImageModel, NamedBackbone, TrainedImageModel
 from labelmend.models.vectors import NetFactory, VectorModel

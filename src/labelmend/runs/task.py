@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from labelmend.config import RunConfig, Settings, resolve
-from labelmend.ensemble.architectures import MLP
+from labelmend.ensemble.nets import MLP
+from labelmend.ensemble.run import NoCheckpoints
 from labelmend.ensemble.state import Problem
 from labelmend.ensemble.torch_state import choose_device, few_threads, seeded
 from labelmend.errors import ConfigError
@@ -27,7 +28,7 @@ from labelmend.inputs.features import conflicting_duplicates, fit_scaler
 from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory, VectorModel, fit_vector_model, net_model
 from labelmend.samples import Samples, VectorSamples
-from labelmend.storage.checkpoint import NoCheckpoints, Subject, checkpoints_in
+from labelmend.storage.checkpoint import Subject, checkpoints_in
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Task:
     inputs: Inputs | None = None  # of the pool; None: nets are trained on pictures
 
     def checkpoints_in(self, folder: str | Path | None, every: float) -> AbstractContextManager[NoCheckpoints]:
+        if folder is None:
+            return nullcontext(NoCheckpoints())
         return checkpoints_in(folder, every, lambda: Subject.of(self.problem, self.settings, self.fingerprint))
 
 
@@ -97,7 +100,8 @@ def make_problem(samples: Samples, labels: Labels, trusted: NDArray[np.bool_], s
     said = labels.annotations
     given = labels.codes if said is None or said.consensus is None else said.consensus
     codes, certain = torch.from_numpy(given).to(device), torch.from_numpy(trusted).to(device)
-    return Problem(samples, codes, certain, len(labels.classes), opinions_of(labels, device))
+    opinions = None if said is None else opinions_of(said, labels.codes, device)
+    return Problem(samples, codes, certain, len(labels.classes), opinions)
 
 
 def checked_factory(

@@ -35,8 +35,7 @@ from labelmend.errors import ConfigError, LabelmendWarning, MissingExtraError
 from labelmend.inputs.arrays import notice, read_all, read_ids
 from labelmend.models.vectors import NetFactory
 from labelmend.result import Correction
-from labelmend.runs.assemble import assemble
-from labelmend.runs.solve import Solution, solve
+from labelmend.runs.solve import Solution, assemble, solve
 from labelmend.runs.task import Task, vector_task
 from labelmend.samples import VectorSamples
 from labelmend.self_test import comparison

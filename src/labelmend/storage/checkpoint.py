@@ -31,7 +31,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from labelmend.config import Settings
-from labelmend.ensemble.averages import FollowingNet
+from labelmend.ensemble.nets import FollowingNet
+from labelmend.ensemble.run import NoCheckpoints
 from labelmend.ensemble.split import Split
 from labelmend.ensemble.state import Problem, RoundState
 from labelmend.ensemble.stepper import Optimizer
@@ -39,7 +40,8 @@ from labelmend.ensemble.vote import Vote
 from labelmend.errors import CheckpointError, ConfigError
 from labelmend.files.reading import parse_json, regular_file
 from labelmend.files.writing import locked, whole_file
-from labelmend.storage.run_folder import as_round, versions
+from labelmend.storage.run_folder import as_round
+from labelmend.storage.source import versions
 
 FORMAT, FORMAT_VERSION = "labelmend checkpoint", 1
 CHECKPOINT_SECONDS = 20.0
@@ -47,21 +49,6 @@ PAUSE_PER_WRITE = 10
 KEPT = 2
 COUNTS = ("rows", "classes")
 GLIMPSE = 64  # samples, and numbers of each, that show whether nets would see the same
-
-
-class NoCheckpoints:
-    """Keeps nothing: every run begins at the beginning."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []  # for the user
-        self.seconds = 0.0  # that the run took before it went on here
-
-    def restore(self, state: RoundState) -> bool:
-        """Bring `state`, as `state.start` made it, to where the run was; False if nothing is kept."""
-        return False
-
-    def save(self, state: RoundState) -> None:
-        """Keep `state`, if the last time is long enough ago."""
 
 
 @dataclass(frozen=True)
@@ -181,13 +168,10 @@ class Checkpoints(NoCheckpoints):
 
 
 @contextmanager
-def checkpoints_in(folder: str | Path | None, every: float, subject: Callable[[], Subject]) -> Iterator[NoCheckpoints]:
+def checkpoints_in(folder: str | Path, every: float, subject: Callable[[], Subject]) -> Iterator[Checkpoints]:
     """The checkpoints of one run, with its folder kept from other processes."""
     if not (isinstance(every, int | float) and 0 <= every < math.inf):
         raise ConfigError(f"checkpoint_every must be seconds, at least 0. Got {every!r} instead.")
-    if folder is None:
-        yield NoCheckpoints()
-        return
     with locked(Path(folder)):
         for rest in Path(folder).glob(".*.partial"):  # of a run that was killed while it wrote
             rest.unlink()

@@ -8,13 +8,10 @@ that name takes it away. Labels come back as a numpy array, whatever their conta
 from __future__ import annotations
 
 import os
-import platform
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -157,20 +154,6 @@ def holds_decisions(folder: Path) -> bool:
             return bool(base.execute("SELECT 1 FROM log LIMIT 1").fetchone())
     except (sqlite3.Error, DataError):
         return True
-
-
-def versions() -> dict[str, str]:
-    """Versions of what made a result; "source" where labelmend is not installed."""
-    names = ("labelmend", "torch", "numpy", "scipy", "scikit-learn")
-    found = {"python": platform.python_version(), "platform": sys.platform}
-    return {**found, **{name: version_of(name) or "source" for name in names}}
-
-
-def version_of(library: str) -> str | None:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def is_run(folder: Path) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +133,17 @@ def _value(name: str, value: Any) -> str:
     if not isinstance(value, PLAIN):
         return name
     return repr(str(value)) if isinstance(value, Path) else repr(value)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what made a result; "source" where labelmend is not installed."""
+    names = ("labelmend", "torch", "numpy", "scipy", "scikit-learn")
+    found = {"python": platform.python_version(), "platform": sys.platform}
+    return {**found, **{name: version_of(name) or "source" for name in names}}
+
+
+def version_of(library: str) -> str | None:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None

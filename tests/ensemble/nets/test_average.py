@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from labelmend.ensemble.averages import FollowingNet
+from labelmend.ensemble.nets import FollowingNet
 
 
 def make_net(seed=0):

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.ensemble import averages as module
-from labelmend.ensemble.averages import interpolate, refresh_batch_norm
+from labelmend.ensemble import nets as module
+from labelmend.ensemble.nets import interpolate, refresh_batch_norm
 from labelmend.samples import VectorSamples
 
 

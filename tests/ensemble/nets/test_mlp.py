@@ -1,6 +1,6 @@
 import torch
 
-from labelmend.ensemble.architectures import MLP
+from labelmend.ensemble.nets import MLP
 
 
 def test_features_are_the_hidden_layer_and_logits_are_linear_in_them():

@@ -5,8 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from labelmend.ensemble.architectures import NormReLU
-from labelmend.ensemble.averages import refresh_batch_norm
+from labelmend.ensemble.nets import NormReLU, refresh_batch_norm
 
 
 def test_it_is_batch_normalisation_and_relu_in_training_and_in_use():

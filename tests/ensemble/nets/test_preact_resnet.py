@@ -2,8 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from labelmend.ensemble.architectures import PreActBlock, PreActResNet
-from labelmend.ensemble.averages import interpolate
+from labelmend.ensemble.nets import PreActBlock, PreActResNet, interpolate
 
 
 def pictures(n=4, channels=3, size=8, seed=0):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from labelmend.ensemble.architectures import ResNet50
+from labelmend.ensemble.nets import ResNet50
 
 
 def test_the_full_width_is_resnet_50():

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError, MissingExtraError
-from labelmend.files.parquet import noted_features
-from labelmend.files.reading import open_npz, regular_file
+from labelmend.files.reading import noted_features, open_npz, regular_file
 from labelmend.inputs.annotators import is_table
 from labelmend.inputs.containers import objects
 from labelmend.inputs.frames import Frame, ParquetFrame, first_row, is_saved_dataset, open_saved, read_frame, text_of
