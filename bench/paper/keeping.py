@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -93,7 +94,9 @@ class Kept(NoCheckpoints):
 def kept(keeping: Keeping, watching: Watching, problem: Problem, config: Settings) -> Iterator[tuple[Kept, TimeLimit]]:
     """What a run is given as its checkpoints and its limit; it is kept once more when its time is over."""
     limit = Ending(keeping.ends - time.time())
-    with checkpoints_in(keeping.checkpoints, 0, lambda: Subject.of(problem, config, "")) as inner:
+    folder = keeping.checkpoints
+    about = partial(Subject.of, problem, config, "")
+    with nullcontext(NoCheckpoints()) if folder is None else checkpoints_in(folder, 0, about) as inner:
         found = Kept(watching, inner, keeping.checkpoints)
         try:
             yield found, limit

@@ -14,8 +14,9 @@ from labelmend.decision.deciding import decider
 from labelmend.decision.ensemble_evidence import deployed_evidence, graph_evidence, posterior_labels
 from labelmend.decision.limits import final_decision
 from labelmend.decision.posterior import posterior, weighted_product
-from labelmend.ensemble import branches, suggest, train
+from labelmend.ensemble import branches, train
 from labelmend.ensemble import run as loop
+from labelmend.ensemble import vote as suggest
 from labelmend.ensemble.fit import embed
 from labelmend.ensemble.nets import MLP, PreActResNet
 from labelmend.ensemble.state import Problem, start

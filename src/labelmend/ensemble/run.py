@@ -19,9 +19,9 @@ from labelmend.ensemble.graphs import normalize_rows
 from labelmend.ensemble.records import GOING_ON, CorrectionRecord, RoundRecord, Stopwatch, TimeLimit
 from labelmend.ensemble.split import split_into_packages
 from labelmend.ensemble.state import Problem, RoundState, set_learning_rate, start
-from labelmend.ensemble.suggest import count_votes, suggest
 from labelmend.ensemble.torch_state import refuse_diverged
 from labelmend.ensemble.train import train_nets, warm_up
+from labelmend.ensemble.vote import count_votes, suggest
 
 Callback = Callable[[RoundRecord, RoundState], None]
 Progress = Callable[[str], None]  # called with the name of the stage that begins

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +15,10 @@ from labelmend.ensemble.nets import FollowingNet
 from labelmend.ensemble.records import RoundRecord
 from labelmend.ensemble.split import Split
 from labelmend.ensemble.stepper import Optimizer, Stepper, learning_rate, set_rate, sgd
-from labelmend.ensemble.vote import Vote
 from labelmend.samples import Samples
+
+if TYPE_CHECKING:
+    from labelmend.ensemble.vote import Vote
 
 
 @dataclass(frozen=True)
