@@ -271,6 +271,11 @@ def test_what_was_an_argument_once_is_taken_with_a_warning_that_names_the_new_on
         assert asked(former={"n_rounds": 3}) == make_config(n_rounds=3)
 
 
+def test_a_former_name_is_taken_with_a_warning():
+    with pytest.warns(LabelmendWarning, match="cross_fits"):
+        assert asked(expert={"examinations": 2}) == make_config(cross_fits=2)
+
+
 @pytest.mark.parametrize(("name", "near"), [("n_round", "n_rounds"), ("sed", "seed"), ("exprt", "expert")])
 def test_an_unknown_argument_gets_the_nearest_one(name, near):
     with pytest.raises(ConfigError, match=f"{name} is not a parameter; did you mean {near}"):

@@ -268,17 +268,18 @@ def test_too_few_readable_pictures_are_refused(photos):
 @pytest.mark.parametrize(("gpu", "mode", "words"), [(False, "embed", "no GPU is used"), (True, "train", "a GPU")])
 def test_auto_trains_on_a_gpu_and_embeds_elsewhere_and_says_so(monkeypatch, gpu, mode, words):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    chosen, notes = choose_mode("auto", "auto")
+    chosen, notes = choose_mode("auto", "auto", partial(make_config, "default"))
     assert chosen == mode
     assert words in notes[0]
-    assert choose_mode("auto", "cpu")[0] == "embed"
-    assert choose_mode("train", "cpu")[1] == []
+    assert choose_mode("auto", "cpu", partial(make_config, "default"))[0] == "embed"
+    assert choose_mode("train", "cpu", partial(make_config, "default"))[1] == []
 
 
 def test_parameters_are_judged_with_the_defaults_of_the_mode():
     pixels, true = coloured()
     pictures, make = read_source(pixels, true), partial(make_config, "default", consistency=0.5)
     assert PictureSetting.of("train", pictures, None, make).config.average_decay is None
+    assert choose_mode("train", "cpu", make)[0] == "train"
     with pytest.raises(ConfigError, match="consistency"):
         PictureSetting.of("embed", pictures, None, make)
 

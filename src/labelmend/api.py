@@ -161,7 +161,8 @@ def correct_images(
     limit = read_limit(time_limit)
     public = _public(assume, review_below, precision, budget, audit, seed, device)
     make = read_config(preset, config, expert, public, former, (*ARGUMENTS, *OF_PICTURES))
-    chosen, notes = choose_mode(mode, make("vectors").device)
+    where = device if config is None else config.device
+    chosen, notes = choose_mode(mode, (expert or {}).get("device", where), make)
     pictures = read_source(source, y, labels, ids, trusted, annotators)
     origin = source_of_pictures(source, labels, ids, trusted, annotator_columns(annotators))
     if progress is not None:

@@ -229,7 +229,7 @@ class RunConfig:
     held_out_folds: int = _option(
         3, "folds of those nets: each judges one share and learns from the others", minimum=2, maximum=100
     )
-    examinations: int = _option(4, "how often those nets are trained anew on the decided labels", minimum=0)
+    cross_fits: int = _option(4, "repetitions of that cross-fitting, each on the labels decided by the last", minimum=0)
     review_below: float | None = _option(
         None,
         "confidence below which a label is for review; .85",
@@ -373,6 +373,7 @@ BASES: dict[tuple[str, Data], dict[str, Any]] = {
 
 
 PUBLIC = ("seed", "device", "assume", "review_below", "precision", "budget", "audit")  # the others are for experts
+RENAMED = {"examinations": "cross_fits"}  # former name -> name, for one release
 MakeConfig = Callable[[Data], RunConfig]  # what was asked for, once it is known what the data are
 EXPERT_NAMES = tuple(e.name for e in dataclasses.fields(RunConfig) if e.name not in (*PUBLIC, "preset"))
 
@@ -398,20 +399,26 @@ def read_config(
     former = dict(former)
     if former.pop("tune", None) is not None:
         warnings.warn("tune has no effect any more: the weights of the pool follow the data.", LabelmendWarning, 4)
+    former, expert = _renamed(former), _renamed(expert or {})
     refuse_unknown(former, (*known, *EXPERT_NAMES))
     if former:
         words = ", ".join(f'"{name}": {value!r}' for name, value in former.items())
         warnings.warn(f"for experts there is one argument now: expert={{{words}}}.", LabelmendWarning, 4)
     given = {name: value for name, value in public.items() if value != getattr(RunConfig, name)}
-    changes = {**former, **(expert or {}), **given}
+    changes = {**former, **expert, **given}
     if config is None:
-        make_config(preset, **changes)  # what is wrong is found before any data are read
         return partial(make_config, preset, **changes)
     if not isinstance(config, RunConfig) or isinstance(config, Settings):
         raise ConfigError(f"config must be a RunConfig. Got {type(config).__name__} instead.")
     if changes or preset != "default":
         raise ConfigError("config holds all parameters. Leave out the others, or change it: dataclasses.replace.")
     return lambda _: config
+
+
+def _renamed(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    for name in RENAMED.keys() & parameters.keys():
+        warnings.warn(f"{name} is called {RENAMED[name]} now.", LabelmendWarning, 5)
+    return {RENAMED.get(name, name): value for name, value in parameters.items()}
 
 
 def as_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -475,7 +482,8 @@ class Settings(RunConfig):
 
 def stored(parameters: Mapping[str, Any]) -> Settings:
     """Settings as a file holds them, also one of an older version."""
-    return Settings(**{**parameters, "preset": {"plus": "default"}.get(parameters["preset"], parameters["preset"])})
+    now = {RENAMED.get(name, name): value for name, value in parameters.items()}
+    return Settings(**{**now, "preset": "default" if now["preset"] == "plus" else now["preset"]})
 
 
 def resolve(config: RunConfig, n_rows: int, n_classes: int, data: Data = "vectors") -> Settings:

@@ -24,7 +24,7 @@ def test_everything_that_makes_a_run_larger_makes_it_dearer(rows):
         {"n_branches": 10},
         {"hidden": 2048},
         {"held_out_passes": 12},
-        {"examinations": 9},
+        {"cross_fits": 9},
         {"warmup_passes": 50},
         {"batch_size": 16},
     ):

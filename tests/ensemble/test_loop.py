@@ -522,5 +522,5 @@ def test_nets_that_know_less_than_near_rows_are_left_out(monkeypatch, right):
     monkeypatch.setattr(ensemble, "cross_fit", lambda *_: calls.append(1) or answer)
     graphs = graph_evidence(state, problem)
     found = ensemble.cross_fitted(graphs, graphs, state, problem, lambda: MLP(6, 16, 3), config)
-    assert len(calls) == (config.examinations if right else 1)
+    assert len(calls) == (config.cross_fits if right else 1)
     assert found is None if not right else torch.equal(found, answer)

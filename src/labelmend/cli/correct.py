@@ -222,7 +222,8 @@ def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..
 def read_pictures(arguments: argparse.Namespace, parameters: Parameters) -> PictureInput:
     """The pictures that the options describe."""
     _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
-    choose_mode(arguments.mode or "auto", make_config(**parameters).device)  # likewise
+    make = partial(make_config, **parameters)
+    choose_mode(arguments.mode or "auto", parameters.get("device", "auto"), lambda data: make(data=data))  # likewise
     how_read = arguments.labels, arguments.id, arguments.trusted, _annotators(arguments)
     pictures = find_pictures(arguments.data, *how_read)
     if (decided := _decided(arguments)) is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmend.config import Settings, make_config
+from labelmend.config import Data, RunConfig, Settings, make_config
 from labelmend.inputs.backbones import LITE0, load_backbone
 from labelmend.inputs.labels import check_classes
 from labelmend.inputs.pictures.cache import header_sizes
@@ -36,11 +37,11 @@ def plan(
     **parameters: Any,
 ) -> dict[str, Any]:
     """What `correct_images` would do and cost, from labels and headers alone; ready for JSON."""
-    make = partial(make_config, **parameters)
-    chosen, notes = choose_mode(mode, make().device)
+    make = partial(_config, parameters)
+    chosen, notes = choose_mode(mode, parameters.get("device", "auto"), make)
     given, certain = read_given(pictures, None, missing)
     check_classes(given)
-    setting = PictureSetting.of(chosen, pictures, size, lambda data: make(data=data))
+    setting = PictureSetting.of(chosen, pictures, size, make)
     unreadable = _unreadable(pictures)
     n, n_classes = len(pictures) - unreadable, len(given.classes)  # as many as the run will have
     settings = setting.resolved(n, n_classes)
@@ -70,6 +71,10 @@ def plan(
         "parameters": dataclasses.asdict(settings),
         "warnings": [*notes, *pictures.notes],
     }
+
+
+def _config(parameters: Mapping[str, Any], data: Data) -> RunConfig:
+    return make_config(data=data, **parameters)
 
 
 def annotator_facts(labels: Labels) -> dict[str, int]:
@@ -131,7 +136,7 @@ def _seconds(settings: Settings, n_rows: int, n_classes: int) -> float:
     turns = ((settings.graph_k, settings.alpha), (settings.fine_graph_k, settings.fine_alpha))
     steps = sum(_products(n_rows, k, alpha, settings.tolerance) for k, alpha in turns) / len(turns)
     solve = steps * 2 * branches * n_classes / SPARSE_PER_SECOND
-    held_out = settings.examinations * (settings.held_out_folds - 1) * settings.held_out_passes
+    held_out = settings.cross_fits * (settings.held_out_folds - 1) * settings.held_out_passes
     passes = settings.warmup_passes + 3 * rounds + held_out
     train = passes * n_rows / settings.batch_size / STEPS_PER_SECOND
     pool = 0.0 if settings.decide == "votes" else _pool_seconds(n_rows, n_classes)

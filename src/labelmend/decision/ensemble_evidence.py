@@ -134,7 +134,7 @@ def cross_fitted(
     given = problem.given_labels
     found = best_labels(weighted_product([graphs], [GRAPHS_ALONE]), problem, config.assume)
     answers: list[Tensor] = []
-    for number in range(config.examinations):
+    for number in range(config.cross_fits):
         decided = torch.where(problem.trusted, given, found)
         answer = cross_fit(state, problem, make_net, config, decided, number)
         if clearly_worse(answer, votes, given):

@@ -159,11 +159,13 @@ def read_given(pictures: Pictures, y: Any, missing: Any) -> tuple[Labels, NDArra
     return checked_labels(read_annotated(y, pictures.annotators, missing), pictures.trusted)
 
 
-def choose_mode(mode: str, device: str) -> tuple[Mode, list[str]]:
-    """What "auto" means here, and a note that says so."""
+def choose_mode(mode: str, device: str, make: MakeConfig) -> tuple[Mode, list[str]]:
+    """What "auto" means here, and a note that says so. What is wrong with the parameters is found here, before any data
+    are read."""
     if mode not in MODES:
         raise ConfigError(f"mode must be one of {', '.join(MODES)}. Got {mode!r} instead.")
     train = mode == "train" or (mode == "auto" and choose_device(device).type == "cuda")
+    make("pictures" if train else "vectors")
     notes = [AUTO_TRAINS if train else AUTO_EMBEDS] if mode == "auto" else []
     return "train" if train else "embed", notes
 
