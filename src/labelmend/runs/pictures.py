@@ -160,8 +160,10 @@ def read_given(pictures: Pictures, y: Any, missing: Any) -> tuple[Labels, NDArra
 
 
 def choose_mode(mode: str, device: str, make: MakeConfig) -> tuple[Mode, list[str]]:
-    """What "auto" means here, and a note that says so. What is wrong with the parameters is found here, before any data
-    are read."""
+    """What "auto" means here, and a note that says so.
+
+    Wrong parameters are refused here too, before any data are read.
+    """
     if mode not in MODES:
         raise ConfigError(f"mode must be one of {', '.join(MODES)}. Got {mode!r} instead.")
     train = mode == "train" or (mode == "auto" and choose_device(device).type == "cuda")
