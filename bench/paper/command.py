@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import os
 import shlex
 import time
 from collections.abc import Sequence
@@ -28,6 +29,9 @@ USUAL_DOCS = Path("docs/paper.md")
 
 def main(rest: list[str]) -> int:
     arguments = parser().parse_args(rest)
+    if arguments.miniature:
+        arguments.name, arguments.device = "miniature", "cpu"
+        arguments.jobs = max(arguments.jobs, os.cpu_count() or 1)
     if arguments.write_docs:
         return write_docs(arguments)
     if arguments.merge:
@@ -43,6 +47,9 @@ def main(rest: list[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser("python -m bench paper", description=ABOUT)
     options.add_argument("name", nargs="?", metavar="NAME", help=f"one of {', '.join(MODULES)}")
+    options.add_argument(
+        "--miniature", action="store_true", help="NAME miniature: the ablation on small pictures, a cell on each core"
+    )
     options.add_argument("--list", action="store_true", help="list the experiments, and whether their data are here")
     options.add_argument("--data", type=Path, metavar="DIR", help="folder with the data, see --list")
     options.add_argument("--on", nargs="+", metavar="DATA", help="data sets, for a NAME that knows several")

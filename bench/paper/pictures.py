@@ -34,12 +34,13 @@ def picture_task(
 ) -> tuple[Task, Truth]:
     """The pictures of a file with the labels of a set ("symmetric50", "worst", ...), and what is true of them."""
     data = pictures_in(path, options.quick)
-    return _task(data, given_labels(data, label_set, labels, seed), seed, preset, changes, options)
+    return task_of_pictures(data, given_labels(data, label_set, labels, seed), seed, preset, changes, options)
 
 
-def _task(
+def task_of_pictures(
     data: PictureSet, given: IntArray, seed: int, preset: str, changes: dict[str, Any], options: Options
 ) -> tuple[Task, Truth]:
+    """Pictures with these labels; `changes` are those to the preset."""
     chosen = {"device": options.device, **changes, **(QUICK if options.quick else {})}
     make = partial(make_config, preset_of(preset), seed=seed, **chosen)
     ready = made_ready(read_source(data.pixels, given), "train", make)

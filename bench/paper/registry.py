@@ -12,6 +12,8 @@ MODULES = {
     "cifar10": "cifar",
     "cifar100": "cifar",
     "readings": "readings",
+    "miniature": "miniature",
+    "miniature-readings": "miniature",
     "clothing1m": "photos",
     "clothing1m-hybrid": "photos",
     "food101n": "photos",

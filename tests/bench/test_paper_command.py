@@ -15,11 +15,13 @@ from bench.paper.page import read_sections
 from bench.paper.registry import MODULES
 
 OURS = {"cifar10", "cifar100", "branches", "patches", "combinations", "losses", "resplit", "certainty", "similarity"}
-OURS |= {"maps", "architecture", "peers", "readings"}
+OURS |= {"maps", "architecture", "peers", "readings", "miniature", "miniature-readings"}
 SOME = {  # of each experiment, enough to run every way a cell can go
     "cifar10": ["--columns", "asymmetric 40 %"],
     "cifar100": ["--columns", "symmetric 50 %", "--rows", "mixup", "+ mixup + soft label", "plus"],
     "readings": ["--columns", "symmetric 50 %"],
+    "miniature": ["--seeds", "1", "--columns", "confusing 30 %"],
+    "miniature-readings": ["--seeds", "1", "--columns", "symmetric 80 %", "--rows", "+ mixup: kept"],
     "branches": ["--rows", "M = 2", "M = 3"],
     "patches": ["--rows", "B = 1", "B = 2048", "--columns", "symmetric 50 %"],
     "combinations": ["--rows", "M = 2, B = 10", "M = 2, B = 20", "--columns", "symmetric 50 %"],
