@@ -34,6 +34,8 @@ SOME = {  # of each experiment, enough to run every way a cell can go
     "peers": ["--columns", "patch 20 %", "both, 20 % each", "human, worst"],
 }
 
+DRAWN = {"branches", "patches", "combinations", "certainty", "similarity", "maps", "miniature"}
+
 
 @pytest.fixture
 def folder(paper_data, monkeypatch):
@@ -73,7 +75,7 @@ def test_every_experiment_runs_keeps_its_results_and_writes_its_section(name, fo
     assert "QUICK RUN" in page
     assert all(f"## {other}\n" in page for other in MODULES)
     drawings = [part.split(")")[0] for part in printed.split("](")[1:]]
-    assert bool(drawings) == (name in {"branches", "patches", "combinations", "certainty", "similarity", "maps"})
+    assert bool(drawings) == (name in DRAWN)
     for drawing in drawings:
         assert "<svg " in (folder / drawing).read_text(encoding="utf-8")[:1000]
     size = (folder / "paper-quick.jsonl").stat().st_size
