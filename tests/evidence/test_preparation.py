@@ -6,7 +6,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
-from labelmend.evidence import inputs as preparation
+from labelmend.evidence import preparation
 from labelmend.evidence.inputs import Inputs
 from labelmend.evidence.preparation import fit_preparation, groups_of_copies
 

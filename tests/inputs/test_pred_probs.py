@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from labelmend.errors import DataError
-from labelmend.evidence.pred_probs import looks_in_sample
+from labelmend.evidence.inputs import looks_in_sample
 from labelmend.inputs.labels import read_labels
 from labelmend.inputs.pred_probs import read_pred_probs, with_classes
 

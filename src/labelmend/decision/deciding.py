@@ -40,8 +40,7 @@ from labelmend.decision.pool import Pool, fit_pool
 from labelmend.decision.posterior import FLOOR, Posterior, score_of, transition_of, weighted_product
 from labelmend.decision.verdict import APART, Parts, Verdict
 from labelmend.ensemble.state import Problem, RoundState
-from labelmend.evidence.inputs import Inputs
-from labelmend.evidence.pred_probs import ALONE, looks_in_sample
+from labelmend.evidence.inputs import ALONE, Inputs, looks_in_sample
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from labelmend.config import Settings
 from labelmend.errors import DataError
-from labelmend.evidence.pred_probs import PredProbs
+from labelmend.evidence.inputs import PredProbs
 from labelmend.inputs.annotators import read_annotated, settled, with_consensus
 from labelmend.inputs.containers import values_of
 from labelmend.inputs.features import check_features, read_features

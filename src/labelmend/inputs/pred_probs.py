@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelmend.errors import DataError
-from labelmend.evidence.pred_probs import Codes, PredProbs
+from labelmend.evidence.inputs import Codes, PredProbs
 from labelmend.files.reading import open_npz, read_npy
 from labelmend.inputs.containers import listed, objects, open_matrix
 from labelmend.inputs.frames import read_frame

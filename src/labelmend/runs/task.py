@@ -20,8 +20,7 @@ from labelmend.ensemble.run import NoCheckpoints
 from labelmend.ensemble.state import Problem
 from labelmend.ensemble.torch_state import choose_device, few_threads, seeded
 from labelmend.errors import ConfigError
-from labelmend.evidence.inputs import Inputs
-from labelmend.evidence.pred_probs import PredProbs
+from labelmend.evidence.inputs import Inputs, PredProbs
 from labelmend.inputs.annotators import opinions_of
 from labelmend.inputs.arrays import fingerprint
 from labelmend.inputs.features import conflicting_duplicates, fit_scaler
