@@ -1,4 +1,4 @@
-"""The site, built by `make docs` without a network: pages in Markdown, the API from docstrings, examples as doctests."""
+"""The site, built by `make docs` without a network: Markdown, the API from docstrings, examples as doctests."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 os.environ["COLUMNS"] = "80"  # of the help that `program-output` shows
 
-import labelmend  # noqa: E402
+import labelmend
 
 project = "labelmend"
 author = "The labelmend developers"
@@ -25,6 +25,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.doctest"]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
 default_role = "code"
+smartquotes = False  # "--out" is not a dash
 python_maximum_signature_line_length = 88
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -38,6 +39,8 @@ warnings.simplefilter("ignore", LabelmendWarning)
 
 html_theme = "furo"
 html_title = "labelmend"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 
@@ -47,7 +50,7 @@ class ProgramOutput(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"from": str}  # noqa: RUF012  what docutils expects
+    option_spec = {"from": str}  # noqa: RUF012 (docutils reads it from the class)
 
     def run(self):
         from labelmend.cli.main import main
@@ -83,8 +86,11 @@ def as_rest(app, what, name, obj, options, lines):
 
 
 def escaped(text):
-    parts = re.split(r"(`[^`]+`)", text)
-    return "".join(f"`{p}`" if p.startswith("`") and p.endswith("`") and len(p) > 2 else re.sub(r"([*_|])", r"\\\1", p) for p in parts)
+    """Marks that mean something in reStructuredText stay what they are; `names` become code."""
+    prose_and_code = re.split(r"(`[^`]+`)", text)
+    prose_and_code[::2] = [re.sub(r"([*_|])", r"\\\1", part) for part in prose_and_code[::2]]
+    prose_and_code[1::2] = [f"`{part}`" for part in prose_and_code[1::2]]
+    return "".join(prose_and_code)
 
 
 def setup(app):
