@@ -90,10 +90,10 @@ def test_after_a_resume_the_time_left_follows_the_rounds_seen_since(clock):
     line = ProgressLine(screen)
     line.stage("decoding pictures")
     clock[0] += 1000
-    line.stage("going on after round 60 of 80")
-    assert screen.shown() == "going on after round 60 of 80"
+    line.stage("resuming after round 60 of 80")
+    assert screen.shown() == "resuming after round 60 of 80"
     line.stage("embed")
-    assert screen.shown() == "going on after round 60 of 80  embed"
+    assert screen.shown() == "resuming after round 60 of 80  embed"
     clock[0] += 10
     line.round(dataclasses.replace(RECORD, round_index=61, n_rounds=80))
     line.stage("embed")
@@ -103,10 +103,10 @@ def test_after_a_resume_the_time_left_follows_the_rounds_seen_since(clock):
 def test_a_file_says_where_a_run_goes_on(clock):
     log = io.StringIO()
     line = ProgressLine(log)
-    line.stage("going on after round 2 of 4")
+    line.stage("resuming after round 2 of 4")
     line.stage("embed")
     line.round(dataclasses.replace(RECORD, round_index=3))
-    assert log.getvalue() == "going on after round 2 of 4\nround 3/4  1,234 label changes  0.0 s\n"
+    assert log.getvalue() == "resuming after round 2 of 4\nround 3/4  1,234 label changes  0.0 s\n"
 
 
 def test_the_time_left_ends_with_the_time_limit(clock):

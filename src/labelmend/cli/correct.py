@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labelmend.cli.options import Shelf, add_parameters, chosen_parameters
-from labelmend.cli.reading import Parameters, PictureInput, TableInput, add_data_options, add_picture_options, read_data
+from labelmend.cli.reading import Given, Parameters, PictureInput, add_data_options, add_picture_options, read_data
 from labelmend.cli.terminal import ProgressLine, summary_lines
 from labelmend.config import as_arguments
 from labelmend.ensemble.time_limit import TimeLimit, read_limit
@@ -65,25 +65,21 @@ record of the run. The status of a row is one of
 An interrupted run resumes with --resume RUN and gives the same result as
 without the interruption.
 """
-FEW_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   labelmend correct table.csv --labels species --out run/
   labelmend correct photos/ --out run/ --time-limit 2h
   labelmend correct labels.csv --labels species --pred-probs P.csv --out run/
 """
-EXAMPLES = """\
-examples:
+MORE_EXAMPLES = """\
   labelmend correct table.csv --labels species --id name --out run/
   labelmend correct table.csv --labels species --trusted checked --out run/
   labelmend correct table.csv --labels species --trusted-from run/ --out run2/
   labelmend correct table.csv --labels species --annotator by --out run/
   labelmend correct table.csv --annotator-columns ann,ben,cid --out run/
   labelmend correct data.npz --labels y --missing -1 --out run/
-  labelmend correct labels.csv --labels species --pred-probs P.csv --out run/
   labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
-  labelmend correct photos/ --out run/
   labelmend correct photos.csv --labels species --mode train --out run/
-  labelmend correct photos/ --out run/ --time-limit 2h
   labelmend correct table.csv --labels species --audit 0.02 --out run/
   labelmend correct table.csv --labels species --precision 0.98 --out run/
   labelmend correct table.csv --labels species --budget 200 --out run/
@@ -95,7 +91,7 @@ WITH_RESUME = ("time_limit", "checkpoint_every", "quiet", "json")
 
 def add_correct(verb: argparse.ArgumentParser, everything: bool) -> None:
     verb.usage, verb.description = USAGE, IN_FULL if everything else IN_SHORT
-    verb.epilog = EXAMPLES if everything else FEW_EXAMPLES
+    verb.epilog = EXAMPLES + MORE_EXAMPLES if everything else EXAMPLES
     data = Shelf(verb, "data", everything)
     add_data_options(data)
     models: dict[str, Any] = {"metavar": "FILE", "type": Path, "action": "append", "default": []}
@@ -205,13 +201,7 @@ def _again(arguments: argparse.Namespace, job: Job) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(arguments), **options, **named, **where})
 
 
-def _correct(
-    given: TableInput | PictureInput,
-    arguments: argparse.Namespace,
-    parameters: Parameters,
-    limit: TimeLimit,
-    anew: bool,
-) -> None:
+def _correct(given: Given, arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
     from labelmend.report.write import with_report
     from labelmend.storage.source import command_text
 
@@ -230,9 +220,7 @@ def _correct(
     _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 
-def _corrected(
-    given: TableInput | PictureInput, parameters: Parameters, line: ProgressLine, how: dict[str, Any]
-) -> Correction:
+def _corrected(given: Given, parameters: Parameters, line: ProgressLine, how: dict[str, Any]) -> Correction:
     from labelmend.api import correct, correct_images
 
     how = {**how, "missing": given.missing, **as_arguments(parameters)}

@@ -70,6 +70,9 @@ def plant(source: Clothes, seed: int) -> Planted:
 
 
 def add_demo(verb: argparse.ArgumentParser, everything: bool) -> None:
+    verb.description = (
+        f"Plant errors in the labels of {PICTURES:,} pictures of clothes, correct them, compare with the truth."
+    )
     verb.add_argument("--out", type=Path, metavar="RUN", help="also keep the run folder here")
     verb.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default 0)")
     verb.add_argument("--json", action="store_true", help="print the numbers as JSON")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from labelmend.api import with_assumption
-from labelmend.cli.reading import Parameters, PictureInput, TableInput
+from labelmend.cli.reading import Given, Parameters, PictureInput, TableInput
 from labelmend.cli.terminal import shortened
 from labelmend.config import Settings, make_config, resolve
 from labelmend.ensemble.torch_state import choose_device
@@ -33,7 +33,7 @@ FEATURES = 1280  # of the usual backbone, for the estimate of memory
 MODELS = 5  # whose names are shown
 
 
-def print_plan(given: TableInput | PictureInput, parameters: Parameters, as_json: bool) -> None:
+def print_plan(given: Given, parameters: Parameters, as_json: bool) -> None:
     if isinstance(given, PictureInput):
         facts = plan(given.pictures, missing=given.missing, **given.named, **parameters)
     else:
@@ -128,8 +128,7 @@ def dry_run_lines(facts: dict[str, Any]) -> list[str]:
     width = parameters["width"] if facts.get("mode") == "train" else parameters["hidden"]
     return [
         *_size_lines(facts),
-        f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
-        *_annotator_lines(facts),
+        _count_line(facts),
         *_probability_lines(facts),
         _cost_line(facts),
         f"rounds {parameters['n_rounds']}, neighbours {_alternating(parameters, 'graph_k', '{}')}, "
@@ -150,10 +149,11 @@ def _size_lines(facts: dict[str, Any]) -> list[str]:
     return [f"{facts['pictures']:,} pictures, {classes}; {how} at {height} x {width} pixels", *unreadable]
 
 
-def _annotator_lines(facts: dict[str, Any]) -> list[str]:
+def _count_line(facts: dict[str, Any]) -> str:
+    counts = f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted"
     if "annotators" not in facts:
-        return []
-    return [f"{facts['labels_by_annotators']:,} labels by {facts['annotators']:,} annotators"]
+        return counts
+    return f"{counts}, {facts['labels_by_annotators']:,} labels by {facts['annotators']:,} annotators"
 
 
 def _probability_lines(facts: dict[str, Any]) -> list[str]:

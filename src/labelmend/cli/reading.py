@@ -77,7 +77,10 @@ class PictureInput:
     named: Parameters  # the options of pictures that were used
 
 
-def read_data(arguments: argparse.Namespace, parameters: Parameters) -> TableInput | PictureInput:
+Given = TableInput | PictureInput
+
+
+def read_data(arguments: argparse.Namespace, parameters: Parameters) -> Given:
     """The table or the pictures that the options describe."""
     return (_read_pictures if is_pictures(arguments) else _read_table)(arguments, parameters)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-GOING_ON = "going on"  # begins the name of the stage that takes the place of a warm-up after an interruption
+GOING_ON = "resuming"  # begins the name of the stage that takes the place of a warm-up after an interruption
 
 
 @dataclass(frozen=True)

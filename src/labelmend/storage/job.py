@@ -48,8 +48,8 @@ def refuse_unfinished(out: Path, force: bool) -> None:
     refuse_locked(working, str(out))
     if not force and (working / JOB).exists() and _has_checkpoint(working):
         raise RunFolderError(
-            f"the output folder must not be that of an unfinished run. {out} was begun; go on with "
-            f"`{resume_command(out)}`, or begin anew with --force."
+            f"the output folder must not be that of an unfinished run. {out} is one; resume it with "
+            f"`{resume_command(out)}`, or start again with --force."
         )
 
 
@@ -60,8 +60,8 @@ def resume_command(out: Path) -> str:
 def read_job(out: Path) -> Job:
     path = working_folder(out) / JOB
     if not path.exists():
-        rest = "is finished" if (out / CONFIG).exists() else "was never begun"
-        raise RunFolderError(f"--resume needs a run that was interrupted. {out} {rest}.")
+        rest = "is finished" if (out / CONFIG).exists() else "was never started"
+        raise RunFolderError(f"--resume needs an interrupted run. {out} {rest}.")
     try:
         found = read_json(path)
         if (found.pop("format"), found.pop("format_version")) != (FORMAT, FORMAT_VERSION):
@@ -69,7 +69,7 @@ def read_job(out: Path) -> Job:
         return checked_fields(Job(**found))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(
-            f"the file {path} must be whole. Reading it gave: {error}. Begin anew: the same command with --force."
+            f"the file {path} must be whole. Reading it gave: {error}. Start again: the same command with --force."
         ) from error
 
 
@@ -93,7 +93,7 @@ def running(out: Path, job: Job, anew: bool) -> Iterator[Path]:
             if anew and not _has_checkpoint(working):
                 _remove(working)
             elif not isinstance(error, CheckpointError):
-                error.add_note(f"go on with: {resume_command(out)}")
+                error.add_note(f"resume with: {resume_command(out)}")
             raise
         _remove(working)
 
