@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.datasets import read_arrays
+from bench.datasets import FloatArray, IntArray, read_arrays
 from bench.record import Findings, Say, Trial
-from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.errors import LabelmendWarning, MissingExtraError
 from labelmend.self_test.comparison import Figures
 

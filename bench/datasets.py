@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,23 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.cli.demo_data import RATE, Dataset, FloatArray, IntArray
 from labelmend.diagnosis import noise
 from labelmend.errors import DataError
 
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.floating[Any]]
+
+RATE = 0.2
 NOISE_KINDS = ("random", "confusing", "both", "patch", "clean")
 HUMAN_SETS = ("aggregate", "random1", "worst")  # first in every table; other sets in the file follow
 PREFIX = "cifar10n_"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    features: FloatArray
+    given_labels: IntArray
+    true_labels: IntArray
 
 
 def digits(seed: int, kind: str, n_rows: int | None = None) -> Dataset:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.datasets import PREFIX, read_arrays
-from labelmend.cli.demo_data import IntArray, clothes, with_confusing_errors
+from bench.datasets import PREFIX, RATE, IntArray, read_arrays
+from labelmend.cli.demo import TREES, clothes
 from labelmend.diagnosis import noise
 from labelmend.errors import ConfigError, DataError
 
@@ -100,7 +100,9 @@ def pictures_to_mend(path: Path | None, seed: int, quick: bool) -> tuple[Picture
         some = PictureSet(
             whole.pixels[:n], whole.true_labels[:n], whole.test_pixels[:n_test], whole.test_labels[:n_test]
         )
-    return some, with_confusing_errors(some.pixels, some.true_labels, seed)[1]
+    rows = some.pixels.reshape(len(some.pixels), -1) / np.float32(255)
+    probabilities = noise.forest_probabilities(rows, some.true_labels, seed, TREES)
+    return some, noise.confusing(some.true_labels, RATE, probabilities)
 
 
 def given_labels(pictures: PictureSet, label_set: str, labels: Path | None, seed: int) -> IntArray:

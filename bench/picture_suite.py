@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.datasets import IntArray
 from bench.paper import rows
 from bench.picture_data import QUICK, PictureSet, given_labels, is_drawn, pictures_to_mend, read_pictures
 from bench.record import OURS, Benchmark, Facts, Findings, Say, Trial
-from labelmend.cli.demo_data import IntArray
 from labelmend.errors import ConfigError
 from labelmend.self_test.comparison import Figures
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.datasets import SOURCES
-from labelmend.cli.demo_data import Dataset
+from bench.datasets import SOURCES, Dataset
 from labelmend.errors import LabelmendWarning
 from labelmend.self_test.comparison import METHODS, Figures, prepare, score, score_review
 

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.datasets import digit_rows, human, read_arrays
+from bench.datasets import FloatArray, IntArray, digit_rows, human, read_arrays
 from bench.record import OURS, Benchmark, Findings, Say, Trial
 from labelmend.api import correct
-from labelmend.cli.demo_data import FloatArray, IntArray
 from labelmend.config import as_arguments
 from labelmend.diagnosis import noise
 from labelmend.diagnosis.conclude import NONE, least_fitting

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from labelmend.cli.demo_data import IntArray
 
 from bench.paper.charts import draw_curves
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
@@ -41,7 +42,7 @@ from bench.paper.tables import Shape, show_tables
 from bench.paper.trial import mend, train_plainly
 from bench.picture_data import PictureSet, read_pictures
 from bench.record import Say
-from labelmend.cli.demo_data import IntArray, clothes
+from labelmend.cli.demo import clothes
 from labelmend.diagnosis import noise
 
 CLOTHES, FASHION = "clothes", "fashion-mnist"

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench.datasets import IntArray
 from bench.paper.experiment import Options, preset_of
 from bench.paper.trial import Truth, codes_of
 from bench.picture_data import QUICK, PictureSet, given_labels, read_pictures
-from labelmend.cli.demo_data import IntArray
 from labelmend.config import make_config
 from labelmend.inputs.pictures.cache import in_three_colours
 from labelmend.runs.pictures import picture_task as made_ready

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.datasets import human, human_sets, read_arrays, split_digits
+from bench.datasets import RATE, FloatArray, IntArray, human, human_sets, read_arrays, split_digits
 from bench.paper.experiment import Options, preset_of
 from bench.paper.trial import Truth, codes_of
-from labelmend.cli.demo_data import RATE, FloatArray, IntArray
 from labelmend.config import make_config
 from labelmend.diagnosis import noise
 from labelmend.inputs.features import fit_scaler

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.datasets import FloatArray, IntArray
 from labelmend.api import correct
-from labelmend.cli.demo_data import FloatArray, IntArray
 
 CANNOT_TELL = "cannot tell"
 NUMBERS = ("mixing", "agreement", "linear", "trees", "overlap")  # of the verdict, shares all; disputed is a count

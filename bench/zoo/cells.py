@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.datasets import read_arrays
+from bench.datasets import Dataset, read_arrays
 from bench.zoo import own_sets, weak
-from labelmend.cli.demo_data import Dataset
 from labelmend.errors import ConfigError, DataError
 
 GIVEN = "given_"

@@ -18,9 +18,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer
 
+from bench.datasets import Dataset, FloatArray, IntArray
 from bench.zoo.figures import percent
 from labelmend.api import correct
-from labelmend.cli.demo_data import Dataset, FloatArray, IntArray
 
 MOST_ROWS = 2_000
 BOOSTING_WORK = 1.2e6  # rows x columns x classes

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.cli.demo_data import Dataset, FloatArray, IntArray
+from bench.datasets import Dataset, FloatArray, IntArray
 
 Figures = dict[str, float]
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from bench.annotators import calibration_error
+from bench.datasets import Dataset
 from bench.zoo import answers, classifier
 from bench.zoo.answers import Answers
 from bench.zoo.cells import Cell
 from bench.zoo.figures import Figures, of_labels, of_ranking, percent
 from bench.zoo.rivals import measure_rivals
 from labelmend import __version__
-from labelmend.cli.demo_data import Dataset
 from labelmend.ensemble.torch_state import one_thread
 
 VERSION = 1  # of a line

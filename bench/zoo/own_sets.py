@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelmend.cli.demo_data import Dataset, FloatArray, IntArray
+from bench.datasets import Dataset, FloatArray, IntArray
 from labelmend.diagnosis import noise
 
 ALL = ("clean", "random10", "random20", "random40", "asym20", "inst20", "conf15", "patch20")

@@ -27,9 +27,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from bench.datasets import Dataset, FloatArray, IntArray
 from bench.zoo.figures import Figures, of_labels, of_ranking
 from bench.zoo.own_sets import standardised
-from labelmend.cli.demo_data import Dataset, FloatArray, IntArray
 from labelmend.errors import MissingExtraError
 from labelmend.self_test.comparison import prepare
 

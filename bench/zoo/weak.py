@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from labelmend.cli.demo_data import FloatArray
+from bench.datasets import FloatArray
 
 PREFIX = "weak-"
 KINDS = ("weak-noise3", "weak-noise8", "weak-two", "weak-one", "weak-none")

@@ -66,9 +66,9 @@ def _resolved() -> Any:
 class RunConfig:
     """All parameters of a run. The defaults are preset `default`; `paper` is the paper's text, see `preset`."""
 
-    preset: str = _option("default", "default: what measured best; paper: as the text has it", ("default", "paper"))
+    preset: str = _option("default", "default: best in benchmarks; paper: as published", ("default", "paper"))
     seed: int = _option(0, "the same seed gives the same result on a CPU", minimum=0, maximum=2**63 - 1)
-    device: str = _option("auto", "cpu, cuda or auto (a GPU where there is one)")
+    device: str = _option("auto", "cpu, cuda or auto (a GPU if there is one)")
     # The ensemble
     n_branches: int = _option(5, "M, number of ensemble branches and subsets", minimum=2, maximum=100)
     packages_per_branch: int | None = _option(
@@ -232,7 +232,7 @@ class RunConfig:
     cross_fits: int = _option(4, "repetitions of that cross-fitting, each on the labels decided by the last", minimum=0)
     review_below: float | None = _option(
         None,
-        "confidence below which a label is for review; .85",
+        "review labels with a confidence below this; .85",
         minimum=0,
         maximum=1,
     )
@@ -242,11 +242,11 @@ class RunConfig:
     min_class_size: int = _option(3, "a label whose class has fewer samples is left alone", minimum=1)
     precision: float = _option(
         0.0,
-        "change only what is right in this share, as expected",
+        "expected share of changed labels that are right, at least",
         minimum=0,
         maximum=1,
     )
-    budget: int = _option(0, "rows a person will look at; 0: by review_below", minimum=0)
+    budget: int = _option(0, "number of rows a person will review; 0: use review_below", minimum=0)
     assume: str = _option(
         "auto",
         "auto, apart or overlapping: do the classes overlap?",
@@ -254,7 +254,7 @@ class RunConfig:
     )
     audit: float = _option(
         0.0,
-        "share of labels to plant errors in and restore, to measure what the run finds; 0: none",
+        "share of labels that get a planted error, later undone, to measure what is found; 0: none",
         minimum=0,
         maximum=0.5,
     )

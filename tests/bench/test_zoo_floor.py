@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from bench.datasets import Dataset
 from bench.zoo import answers, own_sets
 from bench.zoo.figures import of_labels, of_ranking
 from bench.zoo.measure import one_thread, quiet
-from labelmend.cli.demo_data import Dataset
 
 DIGITS = 300  # rows of the digits, so that a cell takes seconds
 

@@ -4,8 +4,8 @@ import sys
 import numpy as np
 import pytest
 
+from bench.datasets import Dataset
 from bench.zoo import rivals
-from labelmend.cli.demo_data import Dataset
 
 
 def separable():

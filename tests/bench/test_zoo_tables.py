@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bench.annotators import calibration_error
+from bench.datasets import Dataset
 from bench.zoo import figures, tables
 from bench.zoo.layout import Mean, Table, mean_over_families
-from labelmend.cli.demo_data import Dataset
 
 
 def line(name, kind, right, family=None, **more):

@@ -21,7 +21,7 @@ from coloured import COLOURS, TINY, coloured, write_folders
 from labelmend.cli.main import main
 from labelmend.config import EXPERT_NAMES, PUBLIC, RunConfig, as_word, make_config
 from labelmend.errors import ConfigError
-from labelmend.storage import run_folder
+from labelmend.storage import run_files
 
 SMALL = {
     "device": "cpu",
@@ -34,11 +34,6 @@ SMALL = {
 }
 FAST = options_of(SMALL)
 NAMES = np.array(["ant", "bee", "cat"])
-
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def some_rows(n=60):
@@ -108,7 +103,9 @@ def test_the_first_help_fits_two_screens_and_the_whole_one_explains_every_parame
 
 
 def test_help_does_not_wait_for_torch():
-    code = "import sys; from labelmend.cli.main import build_parser; build_parser(); sys.exit('torch' in sys.modules)"
+    """Nor for the readers of tables."""
+    code = "import sys; from labelmend.cli.main import VERBS, build_parser; [build_parser([verb]) for verb in VERBS]; "
+    code += "sys.exit(bool({'torch', 'pandas', 'pyarrow', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -158,7 +155,7 @@ def arrived(monkeypatch):
         calls.append(named)
         raise ConfigError("enough")
 
-    monkeypatch.setattr("labelmend.cli.correct.correct", note)
+    monkeypatch.setattr("labelmend.api.correct", note)
     return calls
 
 
@@ -260,6 +257,7 @@ def test_a_csv_becomes_a_run_folder_and_a_summary(table, capsys):
     assert sorted(os.listdir()) == ["run", "table.csv"]
 
 
+@pytest.mark.slow
 def test_the_same_rows_get_the_same_labels_from_every_kind_of_file(table):
     features, given = some_rows()
     np.savez("data.npz", X=features, kind=given)
@@ -353,6 +351,7 @@ def test_several_columns_can_be_ignored(capsys):
     assert correct(table, "--labels", "kind", "--ignore", "note", "--ignore", "other", "--out", "run") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", ["-1", "-1.0"])
 def test_minus_one_can_mean_no_label(spelling, capsys):
     features, given = some_rows()
@@ -436,6 +435,7 @@ def test_auto_says_which_mode_it_took(photos, capsys, monkeypatch):
     assert not os.path.exists("caches")
 
 
+@pytest.mark.slow
 def test_pictures_in_an_npz_and_in_a_table(photos, capsys):
     pixels, true = coloured(n=45)
     np.savez("data.npz", images=pixels, labels=true)
@@ -456,10 +456,10 @@ def test_a_dry_run_of_pictures_counts_them_and_writes_nothing(photos, capsys, as
         facts = json.loads(out)
         assert (facts["pictures"], facts["classes"], facts["unreadable"], facts["mode"]) == (46, 3, 1, "train")
     else:
-        assert out.startswith(
-            "46 pictures, 3 classes; trained on at 8 x 8 pixels\n1 could not be read by their headers\n"
-        )
-        assert "time not known beforehand" in out
+        first, second, *_ = out.splitlines()
+        assert all(words in first for words in ("46 pictures", "3 classes", "8 x 8 pixels"))
+        assert second.startswith("1 ")
+        assert "time unknown" in out
     assert sorted(os.listdir()) == before
 
 
@@ -469,7 +469,7 @@ def test_options_of_the_other_kind_of_data_are_refused(photos, table, capsys):
         ([photos, "--drop-bad-rows"], "--drop-bad-rows can be used with tables"),
         ([table, "--labels", "kind", "--mode", "train"], "--mode can be used with pictures only. table.csv holds no"),
         ([table], "correct needs --labels COLUMN"),
-        (["nowhere"], "there must be a file or folder nowhere. There is none"),
+        (["nowhere"], "no such file or folder: nowhere"),
         ([photos, "--labels", "kind"], "Class folders have none: the folder is the label"),
     ]:
         assert main(["correct", *words, "--out", "run"]) == 2
@@ -481,15 +481,16 @@ def test_a_cache_that_cannot_be_written_is_no_bad_input(photos, capsys):
     with open("file", "w"):
         pass
     assert main(["correct", photos, "--out", "run", "--cache", "file/cache", *TRAIN]) == 1
-    assert "the cache file/cache must be a folder one can write to" in capsys.readouterr().err
+    assert "file/cache" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_model_is_exported_from_its_run(table, capsys):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     assert correct(table, "--labels", "kind", "--out", "run", "--quiet") == 0
     assert main(["export-model", "run", "model.onnx"]) == 0
-    assert "model.onnx: gives the probabilities of the model in run\n" in capsys.readouterr().out
+    assert "model.onnx" in capsys.readouterr().out
     assert main(["export-model", "run", "model.onnx"]) == 2
     assert "choose another name or use --force" in capsys.readouterr().err
     assert main(["export-model", "nowhere", "other.onnx"]) == 2
@@ -555,7 +556,7 @@ def test_a_full_disk_is_told_and_leaves_the_old_run(table, capsys, monkeypatch):
     def full(*args):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(run_folder, "_write_json", full)
+    monkeypatch.setattr(run_files, "write_json", full)
     assert correct(table, "--labels", "kind", "--out", "run", "--force", "--seed", "5") == 2
     assert "No space left on device; nothing half-written was left behind" in capsys.readouterr().err
     assert labelmend.load("run").config.seed == 0
@@ -570,7 +571,7 @@ def test_sigterm_ends_a_run_like_ctrl_c_and_says_how_to_go_on(table, capsys, mon
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(10)
 
-    monkeypatch.setattr(run_folder, "_write_json", end)
+    monkeypatch.setattr(run_files, "write_json", end)
     assert correct(table, "--labels", "kind", "--out", "run", "--checkpoint-every", "0") == 143
     err = capsys.readouterr().err
     assert "interrupted; nothing half-written was left behind" in err
@@ -587,6 +588,7 @@ def read_until(descriptor, word, seconds=40):
     return shown
 
 
+@pytest.mark.slow
 def test_control_c_ends_a_run_on_a_terminal_and_leaves_nothing(table):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "labelmend", "correct", table, "--labels", "kind", "--out", "run", *FAST]
@@ -594,7 +596,7 @@ def test_control_c_ends_a_run_on_a_terminal_and_leaves_nothing(table):
     try:
         shown = read_until(ours, b"round 3/100000")
         assert b"\r\x1b[Kround 3/100000  " in shown
-        assert b"rounds done in about" in shown
+        assert b"rounds end in about" in shown
         run.send_signal(signal.SIGINT)
         assert b"interrupted; nothing half-written" in read_until(ours, b"left behind")
         assert run.wait(20) == 130
@@ -611,8 +613,10 @@ def test_control_c_ends_a_run_on_a_terminal_and_leaves_nothing(table):
 # Other commands
 
 
-def test_demo_gets_its_arguments(monkeypatch):
-    calls = []
-    monkeypatch.setattr("labelmend.cli.demo.demo", lambda *arguments: calls.append(arguments) or 0)
-    assert main(["demo", "--seed", "4", "--json"]) == 0
-    assert calls == [(None, 4, True)]
+def test_benchmarks_are_elsewhere(capsys):
+    assert main(["benchmark", "digits", "--seeds", "2"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "python -m bench" in err
+    main([])
+    assert "benchmark" not in capsys.readouterr().out

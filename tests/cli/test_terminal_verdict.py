@@ -39,7 +39,7 @@ def test_where_it_cannot_be_told_no_number_is_given(result):
 def test_changed_labels_are_counted_as_what_they_are(result):
     summary = {**result.summary(), "changed": 9, "corrected": 6, "changed_for_review": 3}
     counts = {line.strip().split("  ")[0]: line for line in summary_lines(summary, None)}
-    for name, count in (("labels changed", 9), ("corrected", 6), ("and for review", 3)):
+    for name, count in (("labels changed", 9), ("corrected", 6), ("best guess", 3)):
         assert f" {count} " in counts[name]
 
 

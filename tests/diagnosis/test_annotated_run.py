@@ -250,7 +250,7 @@ def test_the_command_line_takes_columns_of_labels(table, capsys):
     assert "needs a label column to mend" in capsys.readouterr().err
     assert main([*command, "--labels", "kind", "--out", "run2"]) == 0
     out = capsys.readouterr().out
-    assert "annotators, estimated share of right labels" in out
+    assert "annotators, estimated accuracy" in out
     assert labelmend.load("run2").given.codes.tolist() == example()[1].tolist()
     assert main(["export", "run2", "--to", "csv", "--with-data", "--out", "mended.csv"]) == 0
 

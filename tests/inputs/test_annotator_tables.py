@@ -7,7 +7,8 @@ import torch
 from labelmend import labels_by_annotator
 from labelmend.errors import DataError
 from labelmend.inputs import annotators
-from labelmend.inputs.annotators import annotations_by_name, is_table, read_table
+from labelmend.inputs.annotators import annotations_by_name, read_table
+from labelmend.inputs.containers import is_table
 from labelmend.inputs.labels import read_labels
 from labelmend.labels import Annotations
 

@@ -10,7 +10,7 @@ import torch
 
 import labelmend
 from blobs import QUICK, blobs, plant
-from labelmend.cli.correct import missing_value
+from labelmend.cli.reading import missing_value
 from labelmend.config import as_arguments
 from labelmend.errors import DataError, LabelmendWarning
 from labelmend.inputs.annotators import read_table

@@ -14,8 +14,9 @@ from labelmend.errors import RunFolderError
 from labelmend.review import apply as apply_module
 from labelmend.review.apply import apply, read_decisions
 from labelmend.review.decisions import FILE, LABEL, SKIP, UNSURE, Choice, Decisions, Subject
-from labelmend.storage.run_folder import read_run, refuse_existing
+from labelmend.storage.run_folder import read_run
 from labelmend.storage.source import ARRAYS
+from labelmend.storage.target import refuse_existing
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from serving import served
 from labelmend.errors import RunFolderError
 from labelmend.review.guard import MAX_BODY
 from labelmend.review.server import ReviewServer, read_assets
-from labelmend.storage.run_folder import load_labels, refuse_existing
+from labelmend.storage.run_folder import load_labels
+from labelmend.storage.target import refuse_existing
 
 SECRET = "the quick brown fox"
 

@@ -109,14 +109,13 @@ def test_a_run_that_goes_on_takes_the_decisions_it_began_with(reviewed):
 def test_resuming_repeats_the_same_decisions(reviewed, tmp_path, monkeypatch, capsys):
     run, _, given = reviewed
     monkeypatch.chdir(tmp_path)
-    from labelmend.cli import correct as correct_command
 
     def killed(*_, **__):
         raise KeyboardInterrupt
 
     command = ["correct", "table.csv", "--labels", "label", "--id", "name", "--trusted-from", "run", "--out", "run2"]
     with monkeypatch.context() as patch:
-        patch.setattr(correct_command.Correction, "save", killed)
+        patch.setattr("labelmend.result.Correction.save", killed)
         assert main([*command, "--quiet", "--checkpoint-every", "0", *QUICK]) == 130
     decide(run, Choice(9, LABEL, other(given[9])), request="later")
     assert main(["correct", "--resume", "run2", "--quiet"]) == 0

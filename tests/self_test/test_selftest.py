@@ -133,7 +133,7 @@ def test_what_cannot_be_tested_is_said_before_any_work(parameters, message):
 def test_the_lines_of_the_terminal(tested):
     lines = selftest_lines(tested)
     assert lines[0].startswith(f"150 rows, {tested.looks_clean} look clean, errors planted in 10.0% of the labels")
-    assert lines[1] == "90 % intervals: t over 2 repetitions"
+    assert "t over 2 repetitions" in lines[1]
     assert lines[4].startswith("random     labelmend")
     assert "%" in lines[4]
 

@@ -136,7 +136,7 @@ def test_interrupted_after_every_round_a_run_ends_as_if_it_was_not(name, folder)
     for last in range(1, ROUNDS + 1):
         stages = interrupt(RUNS[name], folder, at=last)
         assert ("warm-up" in stages) == (last == 1)
-        assert (f"going on after round {last - 1} of {ROUNDS}" in stages) == (last > 1)
+        assert (f"resuming after round {last - 1} of {ROUNDS}" in stages) == (last > 1)
         assert names(folder) == [f"round-{k:06d}.safetensors" for k in (last - 1, last)]
     torch.rand(3)  # what others draw from torch's generator does not matter
     result = resume(RUNS[name], folder)
@@ -155,7 +155,7 @@ def test_after_the_last_round_only_the_decision_is_left(folder):
     first = resume(on_vectors, folder)
     stages = []
     again = resume(on_vectors, folder, progress=stages.append)
-    assert stages == [f"going on after round {ROUNDS} of {ROUNDS}", "decide", "profile", "map"]
+    assert stages == [f"resuming after round {ROUNDS} of {ROUNDS}", "decide", "profile", "map"]
     assert_same(again, first)
     assert again.seconds > sum(sum(record.seconds.values()) for record in again.history)
 

@@ -286,8 +286,7 @@ def test_pictures_given_in_python(photos):
 
 
 def test_the_demo_can_show_its_pictures():
-    from labelmend.cli.demo import demo
-    from labelmend.cli.demo_data import clothes
+    from labelmend.cli.demo import clothes, demo
 
     demo(Path("run"), 0, True, n_rows=200)
     found = opened(labelmend.load("run"))

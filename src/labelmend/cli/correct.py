@@ -1,6 +1,6 @@
-"""`labelmend correct`: tables of feature vectors, and pictures. Reads, calls the library, prints.
+"""`labelmend correct`: its options, the call of the library, and the resuming of an interrupted run.
 
-Knows the options of the command line; does not know the method.
+What a run needs is imported once the data are read; does not know the method.
 """
 
 from __future__ import annotations
@@ -10,48 +10,132 @@ import contextlib
 import dataclasses
 import json
 import os
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from labelmend.api import correct, correct_images, with_assumption
-from labelmend.cli.dry_run import annotator_facts, estimate, plan
-from labelmend.cli.terminal import ProgressLine, dry_run_lines, summary_lines
-from labelmend.config import as_arguments, make_config, resolve
+from labelmend.cli.options import Shelf, add_parameters, chosen_parameters
+from labelmend.cli.reading import Given, Parameters, PictureInput, add_data_options, add_picture_options, read_data
+from labelmend.cli.terminal import ProgressLine, summary_lines
+from labelmend.config import as_arguments
 from labelmend.ensemble.records import TimeLimit, read_limit
-from labelmend.ensemble.torch_state import choose_device
-from labelmend.errors import CheckpointError, ConfigError, DataError, LabelmendWarning
+from labelmend.errors import CheckpointError, ConfigError
 from labelmend.files.reading import checked_fields
-from labelmend.inputs.arrays import read_all
-from labelmend.inputs.pictures.find import Pictures, find_pictures, holds_pictures
-from labelmend.inputs.pred_probs import read_prob_files
-from labelmend.inputs.tables import Table, drop_bad_rows, load_table
-from labelmend.labels import AnnotatorColumns
-from labelmend.report.write import with_report
-from labelmend.result import Correction, Source
-from labelmend.review.apply import Decided, merge_decided, read_decided
-from labelmend.runs.pictures import choose_mode
-from labelmend.storage.checkpoint import CHECKPOINT_SECONDS
 from labelmend.storage.job import Job, read_job, refuse_unfinished, running
-from labelmend.storage.run_files import CONFIG
-from labelmend.storage.run_folder import load, refuse_existing
-from labelmend.storage.source import command_text, picture_source, table_source
+from labelmend.storage.target import CONFIG, refuse_existing
 
-Parameters = dict[str, Any]
-FOR_VECTORS = ("ignore", "features", "drop_bad_rows", "pred_probs")
-FOR_PICTURES = ("mode", "backbone", "size", "cache")
+if TYPE_CHECKING:
+    from labelmend.result import Correction
+
+USAGE = """\
+labelmend correct DATA --labels COLUMN --out RUN [option ...]
+       labelmend correct PICTURES --out RUN [option ...] | --resume RUN"""
+IN_SHORT = """\
+Correct the labels of a table of feature vectors, or of pictures in class
+folders. The data are only read; RUN is a new folder with labels.csv, a report,
+the classifier and a record of the run.
+"""
+IN_FULL = """\
+Correct the labels of a table of feature vectors, or of pictures.
+
+In a .csv or .parquet table every column is a feature and must hold numbers,
+except the label column and those named with --id, --trusted, --annotator,
+--annotator-columns and --ignore.
+An .npz holds an array of features (X) and one of labels; for an .npy the
+labels are another .npy, or one of its columns by number. Empty labels are
+filled in.
+
+Out-of-sample probabilities of your own model (--pred-probs) are used as
+further evidence, or instead of features beside a table of labels.
+
+Pictures are a folder of class folders (photos/cat/1.jpg), a .csv or .parquet
+with the columns path and label, a folder saved by Hugging Face's datasets, or
+an .npz with the arrays images (N, H, W[, 3] of uint8) and labels. A frozen
+backbone embeds them, or nets are trained on them (--mode).
+
+The data are only read. The result is a new folder with labels.csv (id, given,
+corrected, status, confidence, certainty, runner_up), the classifier and a
+record of the run. The status of a row is one of
+  kept        the given label stays
+  corrected   another label replaces it
+  review      uncertain: the best guess, for a person to check
+  filled      there was no label
+  unreadable  the picture could not be read; unreadable.csv says why
+
+An interrupted run resumes with --resume RUN and gives the same result as
+without the interruption.
+"""
+EXAMPLES = """\
+examples:
+  labelmend correct table.csv --labels species --out run/
+  labelmend correct photos/ --out run/ --time-limit 2h
+  labelmend correct labels.csv --labels species --pred-probs P.csv --out run/
+"""
+MORE_EXAMPLES = """\
+  labelmend correct table.csv --labels species --id name --out run/
+  labelmend correct table.csv --labels species --trusted checked --out run/
+  labelmend correct table.csv --labels species --trusted-from run/ --out run2/
+  labelmend correct table.csv --labels species --annotator by --out run/
+  labelmend correct table.csv --annotator-columns ann,ben,cid --out run/
+  labelmend correct data.npz --labels y --missing -1 --out run/
+  labelmend correct X.npy --labels y.npy --out run/ --preset paper --seed 1
+  labelmend correct photos.csv --labels species --mode train --out run/
+  labelmend correct table.csv --labels species --audit 0.02 --out run/
+  labelmend correct table.csv --labels species --precision 0.98 --out run/
+  labelmend correct table.csv --labels species --budget 200 --out run/
+  labelmend correct --resume run/
+"""
 PATHS = ("data", "cache", "trusted_from")
 WITH_RESUME = ("time_limit", "checkpoint_every", "quiet", "json")
 
 
+def add_correct(verb: argparse.ArgumentParser, everything: bool) -> None:
+    verb.usage, verb.description = USAGE, IN_FULL if everything else IN_SHORT
+    verb.epilog = EXAMPLES + MORE_EXAMPLES if everything else EXAMPLES
+    data = Shelf(verb, "data", everything)
+    add_data_options(data)
+    models: dict[str, Any] = {"metavar": "FILE", "type": Path, "action": "append", "default": []}
+    data.add("--pred-probs", **models, help="out-of-sample probabilities of your own model")
+    add_picture_options(Shelf(verb, "pictures", everything))
+    output = Shelf(verb, "output", everything)
+    output.add("--out", type=Path, metavar="RUN", help="folder to create for the result")
+    output.add("--force", action="store_true", help="replace the run folder if it exists")
+    output.add("--resume", type=Path, metavar="RUN", help="resume an interrupted run with its original settings")
+    output.add("--time-limit", metavar="TIME", help="stop cleanly before exceeding it; such as 90s, 10m, 2h")
+    about = "minimum seconds between checkpoints (0: every round; default 20)"
+    output.add_rare("--checkpoint-every", type=float, metavar="SECONDS", help=about)
+    output.add("--dry-run", action="store_true", help="only check the data and estimate memory and time")
+    output.add("--json", action="store_true", help="print the summary as JSON")
+    output.add_rare("--quiet", action="store_true", help="print no progress, only the summary")
+    add_parameters(verb, everything)
+    verb.set_defaults(run=run_correct)
+
+
+def run_correct(arguments: argparse.Namespace) -> None:
+    if arguments.data is None and arguments.resume is None:
+        arguments.verb.error("the following arguments are required: DATA")
+    parameters = chosen_parameters(arguments)
+    if arguments.resume is not None:
+        _resume(arguments)
+        return
+    limit = read_limit(arguments.time_limit)
+    if arguments.out is not None:
+        refuse_existing(arguments.out, arguments.force)
+        refuse_unfinished(arguments.out, arguments.force)
+    elif not arguments.dry_run:
+        raise ConfigError("correct needs --out RUN, the folder to create for the result (or --dry-run).")
+    given = read_data(arguments, parameters)
+    if arguments.dry_run:
+        from labelmend.cli.dry_run import print_plan
+
+        print_plan(given, parameters, arguments.json)
+    else:
+        _correct(given, arguments, parameters, limit, anew=True)
+
+
 @dataclass(frozen=True)
 class KeptOptions:
-    """What a run needs to be given again, besides its parameters, as it stands in a file."""
+    """What a run needs besides its parameters to be started again, as it is stored in a file."""
 
     data: str
     labels: str | None = None
@@ -78,62 +162,56 @@ class KeptOptions:
 KEPT_OPTIONS = tuple(entry.name for entry in dataclasses.fields(KeptOptions))
 
 
-def correct_command(arguments: argparse.Namespace, parameters: Parameters) -> None:
-    if arguments.resume is not None:
-        _resume(arguments)
-        return
-    limit = read_limit(arguments.time_limit)
-    if arguments.out is not None:
-        refuse_existing(arguments.out, arguments.force)
-        refuse_unfinished(arguments.out, arguments.force)
-    elif not arguments.dry_run:
-        raise ConfigError("correct needs --out RUN, the folder to create for the result (or --dry-run).")
-    _correct(arguments, parameters, limit, anew=True)
-
-
 def _resume(arguments: argparse.Namespace) -> None:
-    """The command of an interrupted run, given again where it was first given."""
-    _refuse_more_than(WITH_RESUME, arguments)
+    """The command of an interrupted run, given again in the folder where it was first given."""
+    known = {"resume", "run", "verb", *WITH_RESUME}
+    if any(value != arguments.verb.get_default(name) for name, value in vars(arguments).items() if name not in known):
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in WITH_RESUME)
+        raise ConfigError(f"--resume reuses the original settings; only {options} may be changed.")
     refuse_unfinished(arguments.resume, force=True)
     job = read_job(arguments.resume)
-    kept = _kept(job)
-    options = {name: Path(value) if name in PATHS and value else value for name, value in kept.items()}
-    options["pred_probs"] = [Path(name) for name in kept.get("pred_probs") or []]
-    named = {name: getattr(arguments, name) for name in WITH_RESUME if getattr(arguments, name) is not None}
-    out = arguments.resume.resolve()
-    again = argparse.Namespace(**{**vars(arguments), **options, **named, "out": out, "shown": arguments.resume})
+    out, again = arguments.resume.resolve(), _again(arguments, job)
     parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in job.parameters.items()}
-    if (out / CONFIG).exists() and not again.force:  # it was killed when all was done but to clear up
+    if (out / CONFIG).exists() and not again.force:  # it was killed when only the clearing up was left
+        from labelmend.report.write import with_report
+        from labelmend.storage.run_folder import load
+
         with running(out, job, anew=False):
             _print_result(with_report(load(out), out), arguments.resume, arguments.json)
         return
     refuse_existing(out, again.force)
     with contextlib.chdir(job.folder if os.path.isdir(job.folder) else "."):
-        _correct(again, parameters, read_limit(again.time_limit), anew=False)
+        limit = read_limit(again.time_limit)
+        _correct(read_data(again, parameters), again, parameters, limit, anew=False)
 
 
-def _kept(job: Job) -> dict[str, Any]:
-    """The options of a job, each of its type."""
+def _again(arguments: argparse.Namespace, job: Job) -> argparse.Namespace:
+    """The options of a job, each of its type, and those that may be changed."""
     try:
-        return vars(checked_fields(KeptOptions(**job.options)))
+        kept = vars(checked_fields(KeptOptions(**job.options)))
     except (TypeError, ValueError) as error:
         raise CheckpointError(
-            f"the options of an interrupted run must be as they were kept. They are not: {error}. Begin anew: the same "
-            "command with --force."
+            f"the options of an interrupted run must be as they were stored. They are not: {error}. Start again: the "
+            "same command with --force."
         ) from error
+    options = {name: Path(value) if name in PATHS and value else value for name, value in kept.items()}
+    options["pred_probs"] = [Path(name) for name in kept["pred_probs"]]
+    named = {name: getattr(arguments, name) for name in WITH_RESUME if getattr(arguments, name) is not None}
+    where = {"out": arguments.resume.resolve(), "shown": arguments.resume}
+    return argparse.Namespace(**{**vars(arguments), **options, **named, **where})
 
 
-def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
-    prepare = _pictures if is_pictures(arguments) else _table
-    ready = prepare(arguments, parameters)
-    if ready is None:
-        return
+def _correct(given: Given, arguments: argparse.Namespace, parameters: Parameters, limit: TimeLimit, anew: bool) -> None:
+    from labelmend.report.write import with_report
+    from labelmend.storage.source import command_text
+
     job = Job(os.getcwd(), {name: _plain(getattr(arguments, name)) for name in KEPT_OPTIONS}, parameters)
     with running(arguments.out, job, anew) as checkpoints:
         line = ProgressLine(quiet=arguments.quiet, ends=limit.ends)
-        every = CHECKPOINT_SECONDS if arguments.checkpoint_every is None else arguments.checkpoint_every
-        how = {"checkpoints": checkpoints, "checkpoint_every": every, "time_limit": limit}
-        result = _with_progress(partial(ready, **how), line)
+        how: dict[str, Any] = {"checkpoints": checkpoints, "time_limit": limit}
+        if arguments.checkpoint_every is not None:
+            how["checkpoint_every"] = arguments.checkpoint_every
+        result = _corrected(given, parameters, line, how)
         result = dataclasses.replace(result, repeat=command_text(job.options, parameters, arguments.out))
         result.save(arguments.out, force=arguments.force)
         line.stage("report")
@@ -142,232 +220,25 @@ def _correct(arguments: argparse.Namespace, parameters: Parameters, limit: TimeL
     _print_result(result, getattr(arguments, "shown", arguments.out), arguments.json)
 
 
-@dataclass(frozen=True)
-class TableInput:
-    table: Table
-    missing: Any
-    source: Source
-    pred_probs: dict[str, Any] | None = None
+def _corrected(given: Given, parameters: Parameters, line: ProgressLine, how: dict[str, Any]) -> Correction:
+    from labelmend.api import correct, correct_images
 
-    @property
-    def features(self) -> Any:
-        """None where the table holds labels alone, and probabilities take their place."""
-        return None if self.pred_probs is not None and not self.table.features.shape[1] else self.table.features
-
-
-@dataclass(frozen=True)
-class PictureInput:
-    pictures: Pictures
-    missing: Any
-    source: Source
-    named: Parameters  # how pictures are to be read, as far as it was said
-
-
-def is_pictures(arguments: argparse.Namespace) -> bool:
-    other = (arguments.labels, arguments.id, arguments.trusted, arguments.features, *arguments.ignore)
-    return holds_pictures(arguments.data, other)
-
-
-def read_table(arguments: argparse.Namespace, parameters: Parameters) -> TableInput:
-    """The table that the options describe."""
-    _refuse(arguments, FOR_PICTURES, "pictures", f"{arguments.data} holds no pictures")
-    make_config(**parameters)  # a wrong parameter is told before the data are read
-    if not arguments.data.exists():
-        raise DataError(f"there must be a file or folder {arguments.data}. There is none; check the path.")
-    said = _annotators(arguments)
-    alone = bool(arguments.pred_probs)
-    if arguments.labels is None and not isinstance(said, tuple) and not (alone and arguments.data.suffix == ".npy"):
-        command = arguments.verb.prog.split()[-1]
-        raise ConfigError(f"{command} needs --labels COLUMN, the label column of the table.")
-    how_read = arguments.labels, arguments.id, arguments.trusted, arguments.features, arguments.ignore, said
-    table = load_table(arguments.data, *how_read, labels_alone=alone)
-    if arguments.drop_bad_rows and alone:
-        raise ConfigError("--drop-bad-rows cannot be used with --pred-probs, whose rows are those of the whole table.")
-    if arguments.drop_bad_rows:
-        table = drop_bad_rows(table)
-    if (decided := _decided(arguments)) is not None:
-        labels, trusted, notes = merge_decided(decided, table.ids, table.labels, table.trusted)
-        table = dataclasses.replace(table, labels=labels, trusted=trusted, notes=[*table.notes, *notes])
-    missing = _missing(arguments, _all_labels(table.labels, table.annotators), table.notes)
-    source = dataclasses.replace(table_source(arguments.data, *how_read), missing=arguments.missing)
-    return TableInput(table, missing, source, _pred_probs(arguments, table, said))
-
-
-def _pred_probs(arguments: argparse.Namespace, table: Table, said: AnnotatorColumns) -> dict[str, Any] | None:
-    """What the user's own models say; columns that have a role in the table are no classes."""
-    if not arguments.pred_probs:
-        return None
-    people = (said,) if isinstance(said, str) else said or ()
-    roles = [name for name in (arguments.labels, arguments.trusted, *people) if name is not None]
-    return read_prob_files(arguments.pred_probs, arguments.id, table.ids, roles)
-
-
-def _table(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
-    """What is left to do once the data are read: nothing after a dry run."""
-    given = read_table(arguments, parameters)
-    table, missing = given.table, given.missing
-    if arguments.dry_run:
-        _dry_run(given, parameters, arguments.json)
-        return None
-
-    def run(**how: Any) -> Correction:
-        known = {"annotators": table.annotators, "trusted": table.trusted, "ids": table.ids, "missing": missing}
-        known["pred_probs"] = given.pred_probs
-        result = correct(given.features, table.labels, **known, **how, **as_arguments(parameters))
-        return dataclasses.replace(result, warnings=[*table.notes, *result.warnings], source=given.source)
-
-    return run
-
-
-def read_pictures(arguments: argparse.Namespace, parameters: Parameters) -> PictureInput:
-    """The pictures that the options describe."""
-    _refuse(arguments, FOR_VECTORS, "tables of feature vectors", f"{arguments.data} holds pictures")
-    make = partial(make_config, **parameters)
-    choose_mode(arguments.mode or "auto", parameters.get("device", "auto"), lambda data: make(data=data))  # likewise
-    how_read = arguments.labels, arguments.id, arguments.trusted, _annotators(arguments)
-    pictures = find_pictures(arguments.data, *how_read)
-    if (decided := _decided(arguments)) is not None:
-        labels, trusted, notes = merge_decided(decided, pictures.ids, pictures.given, pictures.trusted)
-        pictures = dataclasses.replace(pictures, given=list(labels), trusted=trusted, notes=[*pictures.notes, *notes])
-    missing = _missing(arguments, _all_labels(pictures.given, pictures.annotators), pictures.notes)
-    named = {name: getattr(arguments, name) for name in FOR_PICTURES if getattr(arguments, name) is not None}
-    source = picture_source(arguments.data, *how_read)
-    return PictureInput(pictures, missing, dataclasses.replace(source, missing=arguments.missing), named)
-
-
-def _pictures(arguments: argparse.Namespace, parameters: Parameters) -> Callable[..., Correction] | None:
-    """The same for pictures."""
-    given = read_pictures(arguments, parameters)
-    if arguments.dry_run:
-        _dry_run_pictures(given.pictures, given.missing, given.named, parameters, arguments.json)
-        return None
-
-    def run(**how: Any) -> Correction:
-        named = {**given.named, **how, **as_arguments(parameters)}
-        return dataclasses.replace(correct_images(given.pictures, missing=given.missing, **named), source=given.source)
-
-    return run
-
-
-def _annotators(arguments: argparse.Namespace) -> AnnotatorColumns:
-    """The column of --annotator, or those of --annotator-columns."""
-    if arguments.annotator is not None and arguments.annotator_columns is not None:
-        raise ConfigError("--annotator says who gave the one label, --annotator-columns hold several. Use one of them.")
-    if arguments.annotator_columns is None:
-        return arguments.annotator  # type: ignore[no-any-return]
-    names = tuple(name.strip() for name in arguments.annotator_columns.split(",") if name.strip())
-    if not names:
-        raise ConfigError("--annotator-columns must name columns, such as ann,ben,cid. Got none.")
-    return names
-
-
-def _all_labels(labels: Any, annotators: Any) -> list[Any]:
-    """Every label there is, to find how a value is spelled."""
-    columns = annotators.values() if isinstance(annotators, dict) else ()
-    return [value for column in (labels, *columns) if column is not None for value in column]
-
-
-def _decided(arguments: argparse.Namespace) -> Decided | None:
-    """What a person decided in another run. A run that goes on takes no more than it began with."""
-    if arguments.trusted_from is None:
-        return None
-    if arguments.annotator_columns is not None and arguments.labels is None:
-        raise ConfigError("--trusted-from changes labels in use. With --annotator-columns it needs --labels COLUMN.")
-    decided = read_decided(arguments.trusted_from, arguments.trusted_until)
-    arguments.trusted_until = decided.until
-    return decided
-
-
-def _with_progress(correct: Callable[..., Correction], line: ProgressLine) -> Correction:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LabelmendWarning)  # they are in the summary
-        try:
-            return correct(callback=line.round, progress=line.stage)
-        finally:
-            line.finish()
+    how = {**how, "missing": given.missing, **as_arguments(parameters)}
+    if isinstance(given, PictureInput):
+        result = line.during(correct_images, given.pictures, **given.named, **how)
+        return dataclasses.replace(result, source=given.source)
+    table = given.table
+    known = {"annotators": table.annotators, "trusted": table.trusted, "ids": table.ids, "pred_probs": given.pred_probs}
+    result = line.during(correct, given.features, table.labels, **known, **how)
+    return dataclasses.replace(result, source=given.source, warnings=[*table.notes, *result.warnings])
 
 
 def _print_result(result: Correction, folder: Path, as_json: bool) -> None:
     summary = result.summary()
-    if as_json:
-        print(json.dumps({**summary, "out": str(folder)}))
-    else:
-        print("\n".join(summary_lines(summary, folder)))
-
-
-def _dry_run(given: TableInput, parameters: Parameters, as_json: bool) -> None:
-    table, alone = given.table, given.features is None
-    matrix, labels, trusted, probabilities = read_all(
-        given.features, table.labels, table.trusted, given.missing, table.annotators, given.pred_probs
-    )
-    config = with_assumption(make_config(**parameters), parameters.get("assume"), alone)
-    settings = resolve(config, len(labels.codes), len(labels.classes))
-    choose_device(settings.device)
-    cost = estimate(settings, matrix.shape[0], matrix.shape[1], len(labels.classes))
-    facts = {
-        "rows": matrix.shape[0],
-        "columns": matrix.shape[1],
-        "classes": len(labels.classes),
-        "missing_labels": int((labels.codes < 0).sum()),
-        "trusted": int(trusted.sum()),
-        **annotator_facts(labels),
-        **({} if probabilities is None else {"pred_probs": list(probabilities.models), "features": not alone}),
-        "estimated_bytes": round(cost.n_bytes),
-        "estimated_seconds": round(cost.seconds, 1),
-        "parameters": dataclasses.asdict(settings),
-        "warnings": table.notes,
-    }
-    _print_facts(facts, as_json)
-
-
-def _dry_run_pictures(
-    pictures: Pictures, missing: Any, named: Parameters, parameters: Parameters, as_json: bool
-) -> None:
-    _print_facts(plan(pictures, missing=missing, **named, **parameters), as_json)
-
-
-def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
-    print(json.dumps(facts) if as_json else "\n".join(dry_run_lines(facts)))
-
-
-def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], kind: str, found: str) -> None:
-    if used := [name for name in names if getattr(arguments, name)]:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in used)
-        raise ConfigError(f"{options} can be used with {kind} only. {found}.")
-
-
-def _refuse_more_than(names: tuple[str, ...], arguments: argparse.Namespace) -> None:
-    known = {"resume", "run", "verb", *names}
-    if any(value != arguments.verb.get_default(name) for name, value in vars(arguments).items() if name not in known):
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-        raise ConfigError(f"--resume RUN goes on as the run began and can be used with {options} only.")
+    print(json.dumps({**summary, "out": str(folder)}) if as_json else "\n".join(summary_lines(summary, folder)))
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def _missing(arguments: argparse.Namespace, labels: Any, notes: list[str]) -> Any:
-    """The declared missing value as the labels spell it; a note where it never occurs."""
-    missing = missing_value(arguments.missing, labels)
-    if arguments.missing is not None and missing is None:
-        notes.append(f"no label is the missing value {arguments.missing!r}")
-    return missing
-
-
-def missing_value(text: str | None, labels: Any) -> Any:
-    """The declared missing value as the labels spell it: -1 is also -1.0, as a number and as text. None: no such."""
-    if text is None:
-        return None
-    return next((value for value in labels if value is not None and _same(value, text)), None)
-
-
-def _same(value: Any, text: str) -> bool:
-    try:
-        if isinstance(value, int | np.integer) and text.strip().lstrip("+-").isdigit():
-            return int(value) == int(text)  # as floats, neighbours beyond 2^53 are one number
-        return str(value) == text or float(value) == float(text)
-    except (TypeError, ValueError, OverflowError):
-        return False

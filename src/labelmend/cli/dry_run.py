@@ -6,6 +6,7 @@ The rates are those of two CPU cores with nothing else to do; the estimate is me
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,15 +16,53 @@ from typing import Any
 
 import numpy as np
 
-from labelmend.config import Data, RunConfig, Settings, make_config
+from labelmend.api import with_assumption
+from labelmend.cli.reading import Given, Parameters, PictureInput, TableInput
+from labelmend.cli.terminal import shortened
+from labelmend.config import Data, RunConfig, Settings, make_config, resolve
+from labelmend.ensemble.torch_state import choose_device
+from labelmend.inputs.arrays import read_all
 from labelmend.inputs.backbones import LITE0, load_backbone
 from labelmend.inputs.labels import check_classes
 from labelmend.inputs.pictures.cache import header_sizes
 from labelmend.inputs.pictures.find import Pictures
 from labelmend.labels import Labels
+from labelmend.report.wording import printable, seconds_in_words, size_in_words
 from labelmend.runs.pictures import PictureSetting, choose_mode, default_cache, read_given
 
 FEATURES = 1280  # of the usual backbone, for the estimate of memory
+MODELS = 5  # whose names are shown
+
+
+def print_plan(given: Given, parameters: Parameters, as_json: bool) -> None:
+    if isinstance(given, PictureInput):
+        facts = plan(given.pictures, missing=given.missing, **given.named, **parameters)
+    else:
+        facts = _table_plan(given, parameters)
+    print(json.dumps(facts) if as_json else "\n".join(dry_run_lines(facts)))
+
+
+def _table_plan(given: TableInput, parameters: Parameters) -> dict[str, Any]:
+    table, alone = given.table, given.features is None
+    matrix, labels, trusted, probabilities = read_all(
+        given.features, table.labels, table.trusted, given.missing, table.annotators, given.pred_probs
+    )
+    config = with_assumption(make_config(**parameters), parameters.get("assume"), alone)
+    settings = resolve(config, len(labels.codes), len(labels.classes))
+    choose_device(settings.device)
+    (n_rows, n_columns), n_classes = matrix.shape, len(labels.classes)
+    cost = estimate(settings, n_rows, n_columns, n_classes)
+    return {
+        "rows": n_rows,
+        "columns": n_columns,
+        "classes": n_classes,
+        **_counts(labels, trusted),
+        **({} if probabilities is None else {"pred_probs": list(probabilities.models), "features": not alone}),
+        "estimated_bytes": round(cost.n_bytes),
+        "estimated_seconds": round(cost.seconds, 1),
+        "parameters": dataclasses.asdict(settings),
+        "warnings": table.notes,
+    }
 
 
 def plan(
@@ -42,14 +81,16 @@ def plan(
     given, certain = read_given(pictures, None, missing)
     check_classes(given)
     setting = PictureSetting.of(chosen, pictures, size, make)
-    unreadable = _unreadable(pictures)
+    in_memory = isinstance(pictures.sources, np.ndarray)
+    unreadable = 0 if in_memory else sum(isinstance(found, str) for found in header_sizes(pictures))
     n, n_classes = len(pictures) - unreadable, len(given.classes)  # as many as the run will have
     settings = setting.resolved(n, n_classes)
     if chosen == "embed":
         frozen = load_backbone(backbone, size)
         decoded_size = (frozen.size, frozen.size)
         cost = estimate(settings, n, FEATURES, n_classes)
-        seconds = cost.seconds + embedding_seconds(n, frozen.size) if frozen.name == LITE0 else None
+        embedding = n * (frozen.size / 224) ** 2 / PICTURES_PER_SECOND
+        seconds = cost.seconds + embedding if frozen.name == LITE0 else None
         how = {"mode": chosen, "backbone": frozen.name}
     else:
         decoded_size = setting.decoded or (0, 0)
@@ -61,9 +102,7 @@ def plan(
         "size": list(decoded_size),
         "classes": n_classes,
         "unreadable": unreadable,
-        "missing_labels": int((given.codes < 0).sum()),
-        "trusted": int(certain.sum()),
-        **annotator_facts(given),
+        **_counts(given, certain),
         "estimated_bytes": round(cost.n_bytes),
         "estimated_seconds": None if seconds is None else round(seconds, 1),
         "cache": str(default_cache() if cache is None else cache),
@@ -77,16 +116,75 @@ def _config(parameters: Mapping[str, Any], data: Data) -> RunConfig:
     return make_config(data=data, **parameters)
 
 
-def annotator_facts(labels: Labels) -> dict[str, int]:
-    """How many annotators and labels of theirs there are, if there are any."""
-    said = labels.annotations
-    return {} if said is None else {"annotators": len(said.names), "labels_by_annotators": len(said.sample)}
+def _counts(labels: Labels, trusted: Any) -> dict[str, int]:
+    """Of the labels, and of the annotators if there are any."""
+    counts = {"missing_labels": int((labels.codes < 0).sum()), "trusted": int(trusted.sum())}
+    given = labels.annotations
+    return (
+        counts
+        if given is None
+        else {**counts, "annotators": len(given.names), "labels_by_annotators": len(given.sample)}
+    )
 
 
-def _unreadable(pictures: Pictures) -> int:
-    if isinstance(pictures.sources, np.ndarray):
-        return 0
-    return sum(isinstance(found, str) for found in header_sizes(pictures))
+def dry_run_lines(facts: dict[str, Any]) -> list[str]:
+    """The plan in plain words."""
+    parameters = facts["parameters"]
+    width = parameters["width"] if facts.get("mode") == "train" else parameters["hidden"]
+    return [
+        *_size_lines(facts),
+        _count_line(facts),
+        *_probability_lines(facts),
+        _cost_line(facts),
+        f"rounds {parameters['n_rounds']}, neighbours {_alternating(parameters, 'graph_k', '{}')}, "
+        f"alpha {_alternating(parameters, 'alpha', '{:.2f}')}, width {width}",
+        *(f"note: {printable(text)}" for text in facts["warnings"]),
+        "dry run: nothing was corrected or written",
+    ]
+
+
+def _size_lines(facts: dict[str, Any]) -> list[str]:
+    classes = f"{facts['classes']:,} classes"
+    if "pictures" not in facts:
+        columns = f" x {facts['columns']:,} columns" if facts.get("features", True) else ""
+        return [f"{facts['rows']:,} rows{columns}, {classes}"]
+    how = "trained on" if facts["mode"] == "train" else f"embedded by {facts['backbone']}"
+    height, width = facts["size"]
+    unreadable = [f"{facts['unreadable']:,} with unreadable headers"] if facts["unreadable"] else []
+    return [f"{facts['pictures']:,} pictures, {classes}; {how} at {height} x {width} pixels", *unreadable]
+
+
+def _count_line(facts: dict[str, Any]) -> str:
+    counts = f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted"
+    if "annotators" not in facts:
+        return counts
+    return f"{counts}, {facts['labels_by_annotators']:,} labels by {facts['annotators']:,} annotators"
+
+
+def _probability_lines(facts: dict[str, Any]) -> list[str]:
+    """The user's own models, and what is assumed about the classes."""
+    assume, models, lines = facts["parameters"].get("assume", "auto"), facts.get("pred_probs"), []
+    if models:
+        names = ", ".join(map(shortened, models[:MODELS])) + (", ..." if len(models) > MODELS else "")
+        features = "with the features" if facts["features"] else "without features"
+        lines.append(f"probabilities of {len(models):,} model{'s' if len(models) > 1 else ''}, {features}: {names}")
+    if models or assume != "auto":
+        how = {"auto": "overlap estimated from the data", "apart": "assumed apart", "overlapping": "assumed to overlap"}
+        lines.append(f"classes: {how[assume]} (assume={assume})")
+    return lines
+
+
+def _cost_line(facts: dict[str, Any]) -> str:
+    seconds = facts["estimated_seconds"]
+    time_needed = "time unknown" if seconds is None else f"{seconds_in_words(seconds)} on two CPU cores"
+    disk = f", {size_in_words(facts['cache_bytes'])} of disk in {facts['cache']}" if "cache" in facts else ""
+    return f"about {size_in_words(facts['estimated_bytes'])} of memory, {time_needed}{disk}"
+
+
+def _alternating(parameters: dict[str, Any], name: str, form: str) -> str:
+    """A value, and that of every other round if it differs."""
+    value, fine = (form.format(parameters[key]) for key in (name, f"fine_{name}"))
+    return value if value == fine else f"{fine} and {value} in turn"
 
 
 BASE_BYTES = 400 * 2**20  # interpreter and torch
@@ -110,11 +208,6 @@ class Cost:
 
 def estimate(settings: Settings, n_rows: int, n_columns: int, n_classes: int) -> Cost:
     return Cost(_bytes(settings, n_rows, n_columns, n_classes), _seconds(settings, n_rows, n_classes))
-
-
-def embedding_seconds(n_pictures: int, size: int) -> float:
-    """To run EfficientNet-Lite0 over pictures of this side."""
-    return n_pictures * (size / 224) ** 2 / PICTURES_PER_SECOND
 
 
 def _bytes(settings: Settings, n_rows: int, n_columns: int, n_classes: int) -> float:

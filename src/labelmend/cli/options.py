@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the parameters of the method as options.
+"""The layout of every help, and the parameters of the method as options.
 
 The everyday ones are in every help; the others only in `--help-all`. Parameters for experts are set by
 `--expert NAME=VALUE`.
@@ -11,7 +11,6 @@ import dataclasses
 import sys
 import types
 import typing
-from pathlib import Path
 from typing import Any
 
 from labelmend.config import EXPERT_NAMES, PUBLIC, RunConfig, as_word, refuse_unknown
@@ -21,10 +20,10 @@ SHORT = 3  # choices that fit beside the name of an option
 FIELDS = {entry.name: entry for entry in dataclasses.fields(RunConfig)}
 HINTS = typing.get_type_hints(RunConfig)
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-TUNING = "--tune and --no-tune have no effect any more, and go with the next release"
+TUNING = "--tune and --no-tune no longer have any effect; the next release removes them"
 ABOUT_EXPERT = """\
-Parameters for experts, for --expert NAME=VALUE. Where no default is named, the
-value follows the size of the data; --dry-run --json prints what it would be.
+Parameters for experts, for --expert NAME=VALUE. Where no default is given, the
+value depends on the size of the data; --dry-run --json prints it.
 Preset paper and training on pictures have defaults of their own.
 """
 
@@ -45,12 +44,8 @@ class HelpAll(argparse.Action):
         parser.exit()
 
 
-def add_help_all(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--help-all", nargs=0, action=HelpAll, help="every option, and the parameters for experts")
-
-
 class Shelf:
-    """A group of options of a verb; those that are not for every day are hidden unless all are to be shown."""
+    """A group of options of a verb; rare ones are hidden unless everything is to be shown."""
 
     def __init__(self, verb: argparse.ArgumentParser, title: str, everything: bool) -> None:
         self.group, self.everything = verb.add_argument_group(title), everything
@@ -62,51 +57,10 @@ class Shelf:
         self.group.add_argument(*names, **{**how, "help": how["help"] if self.everything else argparse.SUPPRESS})
 
 
-def add_data_options(shelf: Shelf) -> None:
-    shelf.add("data", metavar="DATA", type=Path, nargs="?", help=".csv, .parquet, .npz, .npy, or a folder of pictures")
-    shelf.add("--labels", metavar="COLUMN", help="label column; array of an .npz; file or column of an .npy")
-    shelf.add("--id", metavar="COLUMN", help="column that names the rows")
-    shelf.add("--trusted", metavar="COLUMN", help="column that marks labels known to be right (yes/no, 1/0)")
-    shelf.add("--annotator", metavar="COLUMN", help="column that says who gave the label")
-    shelf.add("--annotator-columns", metavar="A,B,...", help="columns with the labels of each annotator")
-    repeated: dict[str, Any] = {"action": "append", "default": []}
-    shelf.add("--ignore", metavar="COLUMN", **repeated, help="leave a column out; repeatable")
-    shelf.add("--missing", metavar="VALUE", help="label that means there is none, such as -1")
-    shelf.add_rare(
-        "--trusted-from",
-        metavar="RUN",
-        type=Path,
-        help="trust what a person decided in the review of this run; samples are matched by their ids",
-    )
-    shelf.add_rare("--features", metavar="ARRAY", help="feature array of an .npz, if it is not clear which")
-    shelf.add_rare("--drop-bad-rows", action="store_true", help="go on without rows that hold NaN or infinity")
-    # trusted_until: the last decision that counts, noted for --resume
-    shelf.group.set_defaults(pred_probs=[], trusted_until=None)
-
-
-def add_picture_options(shelf: Shelf) -> None:
-    shelf.add("--mode", choices=("auto", "embed", "train"), help="frozen backbone, or nets trained on the pictures")
-    shelf.add_rare(
-        "--backbone",
-        metavar="NAME",
-        help="efficientnet-lite0 (default), hf:NAME for a vision model of Hugging Face, or its folder",
-    )
-    shelf.add_rare(
-        "--size",
-        type=int,
-        metavar="PX",
-        help="side to which pictures are fitted; by default the backbone's, or to train their own up to 64, else 256",
-    )
-    shelf.add_rare(
-        "--cache",
-        type=Path,
-        metavar="DIR",
-        help="folder for decoded pictures and features (default labelmend in $XDG_CACHE_HOME or ~/.cache)",
-    )
-
-
-def add_parameters(shelf: Shelf) -> None:
+def add_parameters(verb: argparse.ArgumentParser, everything: bool) -> None:
     """The public parameters of the method, --expert, and the names that experts' parameters had of their own."""
+    verb.add_argument("--help-all", nargs=0, action=HelpAll, help="every option, and the parameters for experts")
+    shelf = Shelf(verb, "method", everything)
     for name in (*PUBLIC, "preset"):
         add = shelf.add_rare if name in ("audit", "device") else shelf.add
         add(_flag(name), default=None, help=_about(FIELDS[name]), **_argument(name))
@@ -124,7 +78,7 @@ def chosen_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     named = {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
     if former := [name for name in named if name in EXPERT_NAMES]:
         words = " ".join(f"--expert {name}={as_word(named[name])}" for name in former)
-        print(f"note: options for experts are given as {words} now", file=sys.stderr)
+        print(f"note: write expert options as {words} now", file=sys.stderr)
     return {**named, **dict(_expert(text) for text in arguments.expert)}
 
 

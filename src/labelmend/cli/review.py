@@ -1,7 +1,11 @@
-"""`labelmend review`: serves the page until it is interrupted."""
+"""`labelmend review`, which serves the page until it is interrupted, and `labelmend apply`."""
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import html
+import json
 import os
 import shlex
 import shutil
@@ -13,15 +17,31 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from labelmend.errors import ConfigError, RunFolderError
-from labelmend.inputs.pictures.pixels import quiet
-from labelmend.report.html import escape
-from labelmend.review.desk import Desk
-from labelmend.review.guard import LOOPBACK
-from labelmend.review.samples import Filter
-from labelmend.review.server import ReviewServer
 
+if TYPE_CHECKING:
+    from labelmend.review.desk import Desk
+    from labelmend.review.samples import Progress
+    from labelmend.review.server import ReviewServer
+
+REVIEW = """\
+Look at the uncertain samples of a run and decide them.
+
+Opens a page that only this machine can reach. Every decision is saved at once;
+stop and continue as often as you like. Then `labelmend apply RUN` merges the
+decisions into the labels, and `labelmend correct ... --trusted-from RUN` runs
+again with them as trusted labels.
+"""
+APPLY = """\
+Merge the decisions of `labelmend review` into the labels of a run.
+
+labels.csv then holds the merged labels; decided samples have the status
+reviewed and confidence 1, undecidable ones stay for review. The labels before
+the merge are kept in labels_before_review.csv. Apply again after further
+decisions.
+"""
 EVERYONE = (
     "note: --host {host} lets other machines reach this page; the connection is not encrypted, and anyone with the "
     "link can see the data and decide"
@@ -33,20 +53,32 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>labelmend 
 """
 
 
-def review_command(
-    run: Path, port: int, host: str, open_browser: bool, data: Path | None = None, follow_links: bool = False
-) -> None:
-    if not 0 <= port <= 65535:
-        raise ConfigError(f"--port must be from 0 (any free one) to 65535. Got {port} instead.")
-    desk = Desk(run, data, follow_links)
+def add_review(verb: argparse.ArgumentParser, everything: bool) -> None:
+    verb.description = REVIEW
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--port", type=int, default=0, metavar="N", help="port to listen on (default: any free one)")
+    verb.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
+    verb.add_argument("--data", type=Path, metavar="PATH", help="where the data are now, if they have moved")
+    links = "show pictures that are links to files outside of the data folder"
+    verb.add_argument("--follow-links", action="store_true", help=links)
+    verb.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine only)")
+    verb.set_defaults(run=run_review)
+
+
+def run_review(arguments: argparse.Namespace) -> None:
+    from labelmend.review.desk import Desk
+
+    if not 0 <= arguments.port <= 65535:
+        raise ConfigError(f"--port must be from 0 (any free one) to 65535. Got {arguments.port} instead.")
+    desk = Desk(arguments.folder, arguments.data, arguments.follow_links)
     try:
-        server = listen(desk, host, port)
+        server = listen(desk, arguments.host, arguments.port)
     except BaseException:
         desk.close()
         raise
     with server, ExitStack() as opened:
-        print("\n".join(greeting(desk, server.link, host)), flush=True)
-        if open_browser:
+        print("\n".join(greeting(desk, server.link, arguments.host)), flush=True)
+        if not arguments.no_browser:
             page = opened.enter_context(link_file(server.link))
             threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
         serve(server)
@@ -56,6 +88,8 @@ def review_command(
 
 
 def listen(desk: Desk, host: str, port: int) -> ReviewServer:
+    from labelmend.review.server import ReviewServer
+
     try:
         return ReviewServer(desk, host, port)
     except (OSError, OverflowError) as error:
@@ -65,6 +99,7 @@ def listen(desk: Desk, host: str, port: int) -> ReviewServer:
 
 def serve(server: ReviewServer) -> None:
     """Until Ctrl-C or SIGTERM; every decision is on disk already."""
+    from labelmend.inputs.pictures.pixels import quiet
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -82,22 +117,24 @@ def serve(server: ReviewServer) -> None:
 
 @contextmanager
 def link_file(link: str) -> Iterator[Path]:
-    """A page that leads on to the link, gone when the block ends: arguments of a browser are for everybody to see."""
+    """A page that leads on to the link, gone when the block ends: everybody can see the arguments of a browser."""
     folder = Path(tempfile.mkdtemp(prefix="labelmend-review-"))  # nobody else may look into it
     try:
         path = folder / "open.html"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(PAGE.format(link=escape(link)))
+            file.write(PAGE.format(link=html.escape(link)))
         yield path
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def greeting(desk: Desk, link: str, host: str) -> list[str]:
-    progress = desk.queue.progress(Filter())
+    from labelmend.review.guard import LOOPBACK
+
+    progress = _progress(desk)
     left = progress.open + progress.skipped
-    lines = [f"{left:,} of {progress.total:,} doubtful samples to look at, in {desk.run}"]
+    lines = [f"{left:,} of {progress.total:,} uncertain samples to review in {desk.run}"]
     if desk.originals.reason:
         lines.append(f"note: {desk.originals.reason}")
     if host not in LOOPBACK:
@@ -107,7 +144,7 @@ def greeting(desk: Desk, link: str, host: str) -> list[str]:
         "",
         f"  {link}",
         "",
-        "The link works once. Ctrl-C ends the review; every decision is saved at once.",
+        "The link works once. Decisions are saved at once; Ctrl-C ends the review.",
     ]
 
 
@@ -117,8 +154,32 @@ def farewell(desk: Desk) -> str:
         desk.decisions.check_in_place()
     except RunFolderError as error:
         return f"\n{error}"
-    progress = desk.queue.progress(Filter())
+    progress = _progress(desk)
     done = progress.decided + progress.unsure
     counts = f"\n{done:,} decided, {progress.open + progress.skipped:,} to go."
     any_decided = desk.decisions.standing.state.any()  # also of samples that were not doubtful
     return f"{counts} Merge them with: labelmend apply {shlex.quote(str(desk.run))}" if any_decided else counts
+
+
+def _progress(desk: Desk) -> Progress:
+    from labelmend.review.samples import Filter
+
+    return desk.queue.progress(Filter())
+
+
+def add_apply(verb: argparse.ArgumentParser, everything: bool) -> None:
+    verb.description = APPLY
+    verb.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    verb.add_argument("--dry-run", action="store_true", help="only print what would change")
+    verb.add_argument("--json", action="store_true", help="print it as JSON, with every label that changes")
+    verb.set_defaults(run=run_apply)
+
+
+def run_apply(arguments: argparse.Namespace) -> None:
+    from labelmend.review.apply import apply, merge_lines
+
+    merge = apply(arguments.folder, arguments.dry_run)
+    if arguments.json:
+        print(json.dumps({**dataclasses.asdict(merge), "dry_run": arguments.dry_run}))
+    else:
+        print("\n".join(merge_lines(merge, arguments.folder, arguments.dry_run)))

@@ -11,22 +11,19 @@ import shlex
 import sys
 import textwrap
 import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
-from labelmend.decision.verdict import CANNOT_TELL
-from labelmend.diagnosis.conclude import NONE
 from labelmend.ensemble.records import GOING_ON, RoundRecord
-from labelmend.report.wording import NOTHING_TO_GAIN, percent, printable, seconds_in_words, size_in_words
+from labelmend.errors import LabelmendWarning
+from labelmend.report.wording import NOTHING_TO_GAIN, percent, printable, seconds_in_words
 
-SELDOM = (
-    "  and for review",
-    "reviewed",
-    "filled in",
-    "could not be read",
-    "fit no class",
-)  # said only where there are such
+Result = TypeVar("Result")
+SELDOM = ("  best guess", "reviewed", "filled in", "could not be read", "fit no class", "good labels broken")  # if any
 OUTSIDE = ("warm-up", "decide", "fine-tune", "profile", "map", "report")  # stages that belong to no round
+LINE, NAME = 100, 23  # characters of a line, and of the name before a figure
 ANNOTATORS = 5  # that are shown
 LONGEST_NAME = 40  # characters of a class that are shown
 
@@ -40,7 +37,7 @@ class ProgressLine:
         self.live = self.stream.isatty() and not quiet
         self.began = time.monotonic()
         self.ends = ends  # no round is played after that
-        self.warm = False  # the warm-up has begun, or the run goes on; stages before that prepare the data
+        self.warm = False  # the warm-up has begun, or the run was resumed; stages before that prepare the data
         self.opening = "round 1"
         self.rounds_before: int | None = None  # played before those seen here
         self.rounds_began: float | None = None
@@ -48,7 +45,7 @@ class ProgressLine:
         self.preparing = ""
 
     def stage(self, name: str) -> None:
-        """A stage begins, or one that prepares the data is further on."""
+        """A stage begins, or one that prepares the data has made progress."""
         goes_on = not self.warm and name.startswith(GOING_ON)
         if goes_on:
             self.opening = name
@@ -80,6 +77,15 @@ class ProgressLine:
         if self.live:
             self._rewrite("")
 
+    def during(self, correct: Callable[..., Result], *data: Any, **named: Any) -> Result:
+        """What it returns, with its progress shown here; its warnings are part of the summary."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LabelmendWarning)
+            try:
+                return correct(*data, callback=self.round, progress=self.stage, **named)
+            finally:
+                self.finish()
+
     def _where(self, stage: str) -> str:
         if stage in (*OUTSIDE, self.opening) or not self.warm:
             return stage
@@ -93,105 +99,110 @@ class ProgressLine:
         now = time.monotonic()
         a_round = (now - self.rounds_began) / (self.last.round_index - (self.rounds_before or 0))
         left = min(a_round * (self.last.n_rounds - self.last.round_index), max(0, self.ends - now))
-        return f"  rounds done in about {seconds_in_words(left)}"
+        return f"  rounds end in about {seconds_in_words(left)}"
 
     def _rewrite(self, text: str) -> None:
         self.stream.write(f"\r\x1b[K{text[: _width(self.stream) - 1]}")
         self.stream.flush()
 
 
-LINE, NAME = 100, 23  # characters of a line, and of the name before a figure
-
-
 def summary_lines(summary: dict[str, Any], folder: Path | None) -> list[str]:
-    """The end of a run in plain words."""
-    labelled, untold = summary["labelled"], (summary.get("verdict") or {}).get("classes") == CANNOT_TELL
+    """The end of a run in plain words: blocks of lines with an empty line between them."""
+    title = f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}"
+    notes = [f"note: {printable(text)}" for text in summary["warnings"]]
+    blocks = [
+        [title],
+        _figures(summary, folder),
+        _nothing_changed(summary),
+        audit_lines(summary["audit"]) if summary.get("audit") is not None else [],
+        _review_gain(summary.get("review_gain")),
+        *_error_blocks(summary),
+        _pair_lines(summary["confused_pairs"]),
+        _annotator_lines(summary.get("annotators") or []),
+        notes,
+        [] if folder is None else _places(folder, summary["review"] > 0),
+    ]
+    return [line for block in blocks if block for line in ("", *block)][1:]
+
+
+def _figures(summary: dict[str, Any], folder: Path | None) -> list[str]:
+    from labelmend.diagnosis.conclude import NONE
+
+    left, changed, broken = summary.get("left_alone", 0), summary["changed"], summary.get("expected_broken")
+    broken = f"{broken:,.0f}" if broken is not None and changed else 0
+    where = "" if folder is None else f"; see {folder / 'unreadable.csv'}"
+    alone = f"; {left:,} left as given for lack of evidence" if left else ""
     counts = [
-        ("estimated wrong labels", "?" if untold else summary["estimated_wrong"], _rate(summary, untold)),
-        ("labels changed", summary["changed"], f"{_share(summary['changed'], labelled)} of the labels"),
-        ("  corrected", summary["corrected"], "sure enough not to ask"),
-        ("  and for review", summary.get("changed_for_review", 0), "the best guess, to be looked at"),
-        ("for review", summary["review"], _review_parts(summary)),
+        ("estimated wrong labels", "?" if _cannot_tell(summary) else summary["estimated_wrong"], _rate(summary)),
+        ("labels changed", changed, f"{_share(changed, summary['labelled'])} of the labels"),
+        ("  corrected", summary["corrected"], "confident enough to need no review"),
+        ("  best guess", summary.get("changed_for_review", 0), "uncertain; part of the review"),
+        ("for review", summary["review"], f"uncertain; check these first{alone}"),
         ("reviewed", summary["reviewed"], "decided by a person"),
         ("kept", summary["kept"], ""),
         ("filled in", summary["filled"], "had no label"),
-        ("could not be read", summary["unreadable"], _where_reasons(folder)),
-        ("fit no class", (summary.get("reasons") or {}).get(NONE, 0), "among those for review; not relabelled"),
+        ("could not be read", summary["unreadable"], f"labels left unchanged{where}"),
+        ("fit no class", (summary.get("reasons") or {}).get(NONE, 0), "among those for review; labels left unchanged"),
+        ("good labels broken", broken, f"expected, among {changed:,} changed labels"),
     ]
-    lines = [f"{summary['rows']:,} rows, {summary['classes']:,} classes, {seconds_in_words(summary['seconds'])}", ""]
-    lines += [
+    return [
         f"{name:<22} {count if isinstance(count, str) else f'{count:,}':>9}  {about}".rstrip()
         for name, count, about in counts
         if count or name not in SELDOM
     ]
-    lines += _trust_lines(summary)
-    if verdict := summary.get("verdict"):
-        lines += ["", *_wrapped("classes", printable(verdict["reason"]))]
-    if summary.get("kinds"):
-        lines += ["", f"kind of errors         {printable(summary['kinds'])}", *_advice(summary)]
-    elif summary.get("advice"):
-        lines += ["", *_wrapped("errors", printable(" ".join(summary["advice"])))]
-    if summary["confused_pairs"]:
-        lines += ["", "most confused (given -> corrected)", *_pair_lines(summary["confused_pairs"])]
-    if summary.get("annotators"):
-        lines += ["", *_annotator_lines(summary["annotators"])]
-    if summary["warnings"]:
-        lines += ["", *(f"note: {printable(text)}" for text in summary["warnings"])]
-    if folder is not None:
-        lines += [
-            "",
-            f"corrected labels  {folder / 'labels.csv'}",
-            *_report_line(folder),
-            f"the whole run     {folder}{os.sep}",
-            *([f"the doubtful ones labelmend review {shlex.quote(str(folder))}"] if summary["review"] else []),
-        ]
-    return lines
 
 
-def _trust_lines(summary: dict[str, Any]) -> list[str]:
-    """How far the changes can be trusted, as far as the run knows."""
-    lines = []
-    verdict = summary.get("verdict") or {}
-    unsettled = verdict.get("classes") == CANNOT_TELL or verdict.get("waiting")
-    if summary["labelled"] and not summary["changed"] and not unsettled:
-        lines += ["", f"no label was changed: {NOTHING_TO_GAIN}"]
-    if (broken := summary.get("expected_broken")) is not None and summary["changed"]:
-        about = f"of {summary['changed']:,} changed labels, as the run expects"
-        lines.append(f"{'good labels broken':<22} {round(broken):>9,}  {about}")
-    if (audit := summary.get("audit")) is not None:
-        lines += ["", *audit_lines(audit)]
-    if points := summary.get("review_gain"):
-        ends = f"{points[0]['left']:,.0f} -> {points[-1]['left']:,.0f}"
-        lines += ["", f"wrong labels left after a look at {points[-1]['reviewed']:,} samples: {ends} expected"]
-    return lines
+def _cannot_tell(summary: dict[str, Any]) -> bool:
+    from labelmend.decision.verdict import CANNOT_TELL
+
+    return bool((summary.get("verdict") or {}).get("classes") == CANNOT_TELL)
+
+
+def _rate(summary: dict[str, Any]) -> str:
+    rate = (summary.get("profile") or {}).get("rate")
+    if _cannot_tell(summary):
+        return f"unknown; possibly up to {rate['high']:.0%} of the labels" if rate else "unknown"
+    ends = f", 90% interval {rate['low']:.1%} to {rate['high']:.1%}" if rate else ""
+    return f"{summary['noise_rate']:.1%} of the labels{ends}"
+
+
+def _nothing_changed(summary: dict[str, Any]) -> list[str]:
+    waiting = (summary.get("verdict") or {}).get("waiting")
+    if not summary["labelled"] or summary["changed"] or waiting or _cannot_tell(summary):
+        return []
+    return [f"no label was changed: {NOTHING_TO_GAIN}"]
 
 
 def audit_lines(audit: dict[str, Any]) -> list[str]:
     """What became of planted errors."""
-    temperature = audit["temperature"]
-    calibrated = "too few to calibrate confidence" if temperature is None else f"temperature {temperature:.2f}"
+    before, now, temperature = audit["calibration_error_before"], audit["calibration_error"], audit["temperature"]
+    calibrated = "too few errors to calibrate confidence" if temperature is None else f"temperature {temperature:.2f}"
     return [
-        f"audit: {audit['planted']:,} errors planted, and taken out again (90 % intervals)",
+        f"audit: {audit['planted']:,} errors planted and removed again (90% intervals)",
         f"  found               {percent(audit['found'])}",
-        f"  mended              {percent(audit['mended'])}",
+        f"  corrected           {percent(audit['mended'])}",
         f"  good labels broken  {percent(audit['broken'])}",
-        f"  calibration error   {audit['calibration_error_before']:.3f} before, {audit['calibration_error']:.3f} now; "
-        f"{calibrated}",
+        f"  calibration error   {before:.3f} before, {now:.3f} now; {calibrated}",
     ]
 
 
-def _rate(summary: dict[str, Any], untold: bool = False) -> str:
-    profile = summary.get("profile")
-    if untold:
-        most = f"; up to {profile['rate']['high']:.0%} may be" if profile else ""
-        return f"cannot be told{most}"
-    ends = f", 90 % interval {profile['rate']['low']:.1%} to {profile['rate']['high']:.1%}" if profile else ""
-    return f"{summary['noise_rate']:.1%} of the labels{ends}"
+def _review_gain(points: list[dict[str, Any]] | None) -> list[str]:
+    if not points:
+        return []
+    first, last = points[0], points[-1]
+    ends = f"{first['left']:,.0f} now, {last['left']:,.0f} after a review of {last['reviewed']:,} samples"
+    return [f"expected wrong labels: {ends}"]
 
 
-def _review_parts(summary: dict[str, Any]) -> str:
-    left = summary.get("left_alone", 0)
-    return f"doubtful, look at these first{f'; {left:,} left as given for want of evidence' if left else ''}"
+def _error_blocks(summary: dict[str, Any]) -> list[list[str]]:
+    """Whether classes overlap, and what kind of errors there are."""
+    advice = [printable(line) for line in summary.get("advice") or ()]
+    verdict = summary.get("verdict")
+    blocks = [_wrapped("classes", printable(verdict["reason"]))] if verdict else []
+    if summary.get("kinds"):
+        kinds = f"{'kinds of errors':<{NAME}}{printable(summary['kinds'])}"
+        return [*blocks, [kinds, *(line for text in advice for line in _wrapped("", text))]]
+    return [*blocks, _wrapped("errors", " ".join(advice))] if advice else blocks
 
 
 def _wrapped(name: str, text: str) -> list[str]:
@@ -200,111 +211,47 @@ def _wrapped(name: str, text: str) -> list[str]:
     return [f"{name:<{NAME}}{first}", *(" " * NAME + line for line in others)]
 
 
-def _advice(summary: dict[str, Any]) -> list[str]:
-    return [f"  {printable(line)}" for line in summary["advice"]]
-
-
-def _report_line(folder: Path) -> list[str]:
-    return [f"the report        {folder / 'report.html'}"] if (folder / "report.html").exists() else []
-
-
-def _where_reasons(folder: Path | None) -> str:
-    return (
-        "labels left as they were" if folder is None else f"labels left as they were; see {folder / 'unreadable.csv'}"
-    )
-
-
-def dry_run_lines(facts: dict[str, Any]) -> list[str]:
-    """What a run would do and cost, in plain words."""
-    parameters = facts["parameters"]
-    width = parameters["width"] if facts.get("mode") == "train" else parameters["hidden"]
-    return [
-        *_size_lines(facts),
-        f"{facts['missing_labels']:,} labels missing, {facts['trusted']:,} trusted",
-        *_annotator_count(facts),
-        *_probabilities(facts),
-        _cost_line(facts),
-        f"rounds {parameters['n_rounds']}, neighbours {_by_turns(parameters, 'graph_k', '{}')}, "
-        f"alpha {_by_turns(parameters, 'alpha', '{:.2f}')}, width {width}",
-        *(f"note: {printable(text)}" for text in facts["warnings"]),
-        "dry run: nothing was corrected or written",
-    ]
-
-
-def _probabilities(facts: dict[str, Any]) -> list[str]:
-    """What the user's own models bring, and whether classes are taken to be apart."""
-    assume, models, lines = facts["parameters"].get("assume", "auto"), facts.get("pred_probs"), []
-    if models:
-        names = ", ".join(map(_shortened, models[:ANNOTATORS])) + (", ..." if len(models) > ANNOTATORS else "")
-        beside = "beside the features" if facts["features"] else "alone"
-        lines.append(f"probabilities of {len(models):,} model{'s' if len(models) > 1 else ''} {beside}: {names}")
-    if models or assume != "auto":
-        how = {"auto": "found from the data", "apart": "taken to be", "overlapping": "taken not to be"}
-        lines.append(f"classes apart: {how[assume]} (assume={assume})")
-    return lines
-
-
-def _by_turns(parameters: dict[str, Any], name: str, form: str) -> str:
-    """A value, and that of every other round where it is another one."""
-    value, fine = (form.format(parameters[key]) for key in (name, f"fine_{name}"))
-    return value if value == fine else f"{fine} and {value} by turns"
-
-
-def _size_lines(facts: dict[str, Any]) -> list[str]:
-    if "pictures" not in facts:
-        columns = f" x {facts['columns']:,} columns" if facts.get("features", True) else ""
-        return [f"{facts['rows']:,} rows{columns}, {facts['classes']:,} classes"]
-    how = "trained on" if facts["mode"] == "train" else f"embedded by {facts['backbone']}"
-    unreadable = [f"{facts['unreadable']:,} could not be read by their headers"] if facts["unreadable"] else []
-    height, width = facts["size"]
-    return [
-        f"{facts['pictures']:,} pictures, {facts['classes']:,} classes; {how} at {height} x {width} pixels",
-        *unreadable,
-    ]
-
-
-def _cost_line(facts: dict[str, Any]) -> str:
-    if facts["estimated_seconds"] is None:
-        time_needed = "time not known beforehand"
-    else:
-        time_needed = f"{seconds_in_words(facts['estimated_seconds'])} on two CPU cores"
-    disk = f", {size_in_words(facts['cache_bytes'])} of disk in {facts['cache']}" if "cache" in facts else ""
-    return f"about {size_in_words(facts['estimated_bytes'])} of memory and {time_needed}{disk}"
-
-
-def _annotator_count(facts: dict[str, Any]) -> list[str]:
-    if "annotators" not in facts:
-        return []
-    return [f"{facts['labels_by_annotators']:,} labels by {facts['annotators']:,} annotators"]
+def _pair_lines(pairs: list[dict[str, Any]]) -> list[str]:
+    names = [f"{shortened(pair['given'])} -> {shortened(pair['corrected'])}" for pair in pairs]
+    width = max([20, *map(len, names)])
+    lines = [f"  {name:<{width}} {pair['count']:>9,}" for name, pair in zip(names, pairs, strict=True)]
+    return ["most confused (given -> corrected)", *lines] if lines else []
 
 
 def _annotator_lines(annotators: list[dict[str, Any]]) -> list[str]:
-    """The least accurate ones, as they come."""
-    shown = annotators[:ANNOTATORS]
-    names = [_shortened(one["name"]) for one in shown]
+    """The least accurate ones, who come first."""
+    if not annotators:
+        return []
+    names = [shortened(one["name"]) for one in annotators[:ANNOTATORS]]
     width = max(20, *map(len, names))
     more = f", the {ANNOTATORS} least accurate of {len(annotators):,}" if len(annotators) > ANNOTATORS else ""
-    lines = [f"annotators, estimated share of right labels{more}"]
-    for name, one in zip(names, shown, strict=True):
+    lines = [f"annotators, estimated accuracy{more}"]
+    for name, one in zip(names, annotators, strict=False):
         share = f"{one['accuracy']:.1%} ({one['low']:.1%} to {one['high']:.1%})"
-        lines.append(f"  {name:<{width}} {share:<26} of {one['labels']:,}{_worst(one['worst_confusion'])}")
+        lines.append(f"  {name:<{width}} {share:<26} of {one['labels']:,} labels{_worst(one['worst_confusion'])}")
     return lines
 
 
 def _worst(confusion: dict[str, Any] | None) -> str:
     if confusion is None:
         return ""
-    true, said = _shortened(confusion["true"]), _shortened(confusion["said"])
-    return f"  says {said} for {true} ({confusion['share']:.0%})"
+    true, said = shortened(confusion["true"]), shortened(confusion["said"])
+    return f"; labels {confusion['share']:.0%} of {true} as {said}"
 
 
-def _pair_lines(pairs: list[dict[str, Any]]) -> list[str]:
-    names = [f"{_shortened(pair['given'])} -> {_shortened(pair['corrected'])}" for pair in pairs]
-    width = max(20, *map(len, names))
-    return [f"  {name:<{width}} {pair['count']:>9,}" for name, pair in zip(names, pairs, strict=True)]
+def _places(folder: Path, to_review: bool) -> list[str]:
+    report = folder / "report.html"
+    places = {
+        "corrected labels": folder / "labels.csv",
+        "report": report if report.exists() else None,
+        "everything else": f"{folder}{os.sep}",
+        "to review": f"labelmend review {shlex.quote(str(folder))}" if to_review else None,
+    }
+    return [f"{name:<17} {place}" for name, place in places.items() if place is not None]
 
 
-def _shortened(value: Any) -> str:
+def shortened(value: Any) -> str:
+    """A name from the data, as much of it as fits."""
     name = printable(str(value))
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
 

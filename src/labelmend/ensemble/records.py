@@ -12,7 +12,7 @@ from typing import Any
 
 from labelmend.errors import ConfigError
 
-GOING_ON = "going on"  # begins the name of the stage that takes the place of a warm-up after an interruption
+GOING_ON = "resuming"  # begins the name of the stage that takes the place of a warm-up after an interruption
 
 
 @dataclass(frozen=True)

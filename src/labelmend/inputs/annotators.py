@@ -9,7 +9,7 @@ Knows containers, names and class codes; `decision/annotators.py` knows who is h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from labelmend.errors import DataError
 from labelmend.inputs.containers import (
     Restore,
     columns_of,
+    is_table,
     library_of,
     objects,
     open_values,
@@ -35,16 +36,6 @@ from labelmend.inputs.labels import equal_to, factorize, read_labels, refuse_con
 from labelmend.labels import MISSING, Annotations, Labels
 
 MOST_ENTRIES = 2**26  # of all confusion matrices together: half a GiB
-
-
-def is_table(annotators: Any) -> bool:
-    """Whether it holds labels, a column for each annotator, and not one name per sample."""
-    if isinstance(annotators, Mapping) or hasattr(annotators, "columns"):
-        return True
-    shape = getattr(annotators, "shape", None)
-    if shape is not None:
-        return len(shape) == 2
-    return isinstance(annotators, Sequence) and any(isinstance(row, list | tuple | np.ndarray) for row in annotators)
 
 
 def read_annotated(y: Any, annotators: Any, missing: Any = None) -> Labels:

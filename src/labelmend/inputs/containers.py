@@ -6,7 +6,7 @@ so that a result can be pickled. Does not know what the values mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
@@ -159,6 +159,16 @@ def _to_frame(restore: Restore, new: NDArray[Any]) -> Any:
     return restore(new).to_frame()
 
 
+def is_table(annotators: Any) -> bool:
+    """Whether it holds labels, a column for each annotator, and not one name per sample."""
+    if isinstance(annotators, Mapping) or hasattr(annotators, "columns"):
+        return True
+    shape = getattr(annotators, "shape", None)
+    if shape is not None:
+        return len(shape) == 2
+    return isinstance(annotators, Sequence) and any(isinstance(row, list | tuple | np.ndarray) for row in annotators)
+
+
 def values_of(values: Any, what: str) -> NDArray[Any]:
     """Marks or names as an array, as exact as labels are; a masked one is refused, because it would be lost."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
@@ -170,12 +180,12 @@ def values_of(values: Any, what: str) -> NDArray[Any]:
 
 def open_matrix(X: Any, what: str) -> NDArray[Any]:
     """A table of numbers from any container; what is missing or masked is NaN."""
-    library, is_table = library_of(X), getattr(X, "ndim", 0) == 2
+    library, is_matrix = library_of(X), getattr(X, "ndim", 0) == 2
     if library == "torch":
         return tensor_as_array(X, what)
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.complex128 if X.dtype.kind == "c" else np.float32), np.nan)
-    if library == "pandas" and is_table and not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
+    if library == "pandas" and is_matrix and not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
         return np.asarray(X.to_numpy(dtype=np.float64, na_value=np.nan))  # nullable columns hold pandas.NA
     return np.asarray(X.to_numpy() if library == "polars" and hasattr(X, "schema") else X)
 

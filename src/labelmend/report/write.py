@@ -17,9 +17,9 @@ from labelmend.errors import RunFolderError
 from labelmend.report import html, wording
 from labelmend.result import Correction
 from labelmend.storage.originals import open_originals
-from labelmend.storage.run_folder import is_run, load_labels
+from labelmend.storage.run_folder import load_labels
 from labelmend.storage.source import places
-from labelmend.storage.target import whole
+from labelmend.storage.target import is_run, whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -23,10 +23,10 @@ from labelmend.config import Data, MakeConfig, RunConfig, Settings, resolve
 from labelmend.ensemble.nets import PreActResNet, ResNet50
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError, DataError
-from labelmend.inputs.annotators import is_table, read_annotated, settled
+from labelmend.inputs.annotators import read_annotated, settled
 from labelmend.inputs.arrays import checked_labels, notice, read_ids, read_trusted
 from labelmend.inputs.backbones import LITE0, Backbone, load_backbone, load_weights, read_weights
-from labelmend.inputs.containers import objects
+from labelmend.inputs.containers import is_table, objects
 from labelmend.inputs.features import MIN_ROWS, check_features, conflicting_duplicates
 from labelmend.inputs.labels import check_classes, read_labels
 from labelmend.inputs.pictures.cache import DecodedPictures, decode, native_size

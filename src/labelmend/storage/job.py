@@ -22,8 +22,7 @@ from typing import Any
 from labelmend.errors import CheckpointError, RunFolderError
 from labelmend.files.reading import checked_fields, read_json
 from labelmend.files.writing import locked, refuse_locked, whole_file
-from labelmend.storage.checkpoint import kept
-from labelmend.storage.run_files import CONFIG
+from labelmend.storage.target import CONFIG
 
 FORMAT, FORMAT_VERSION = "labelmend job", 1
 JOB, CHECKPOINTS = "job.json", "checkpoints"
@@ -47,10 +46,10 @@ def refuse_unfinished(out: Path, force: bool) -> None:
     """An error where `out` is being made, or was begun and can go on; with `force` only where it is being made."""
     working = working_folder(out)
     refuse_locked(working, str(out))
-    if not force and (working / JOB).exists() and kept(working / CHECKPOINTS):
+    if not force and (working / JOB).exists() and _has_checkpoint(working):
         raise RunFolderError(
-            f"the output folder must not be that of an unfinished run. {out} was begun; go on with "
-            f"`{resume_command(out)}`, or begin anew with --force."
+            f"the output folder must not be that of an unfinished run. {out} is one; resume it with "
+            f"`{resume_command(out)}`, or start again with --force."
         )
 
 
@@ -61,8 +60,8 @@ def resume_command(out: Path) -> str:
 def read_job(out: Path) -> Job:
     path = working_folder(out) / JOB
     if not path.exists():
-        rest = "is finished" if (out / CONFIG).exists() else "was never begun"
-        raise RunFolderError(f"--resume needs a run that was interrupted. {out} {rest}.")
+        rest = "is finished" if (out / CONFIG).exists() else "was never started"
+        raise RunFolderError(f"--resume needs an interrupted run. {out} {rest}.")
     try:
         found = read_json(path)
         if (found.pop("format"), found.pop("format_version")) != (FORMAT, FORMAT_VERSION):
@@ -70,7 +69,7 @@ def read_job(out: Path) -> Job:
         return checked_fields(Job(**found))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(
-            f"the file {path} must be whole. Reading it gave: {error}. Begin anew: the same command with --force."
+            f"the file {path} must be whole. Reading it gave: {error}. Start again: the same command with --force."
         ) from error
 
 
@@ -91,12 +90,18 @@ def running(out: Path, job: Job, anew: bool) -> Iterator[Path]:
         try:
             yield checkpoints
         except BaseException as error:
-            if anew and not kept(checkpoints):
+            if anew and not _has_checkpoint(working):
                 _remove(working)
             elif not isinstance(error, CheckpointError):
-                error.add_note(f"go on with: {resume_command(out)}")
+                error.add_note(f"resume with: {resume_command(out)}")
             raise
         _remove(working)
+
+
+def _has_checkpoint(working: Path) -> bool:
+    from labelmend.storage.checkpoint import kept  # it knows tensors, which a new run needs only once its data are read
+
+    return bool(kept(working / CHECKPOINTS))
 
 
 def _remove(working: Path) -> None:

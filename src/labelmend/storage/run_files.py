@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from labelmend.files.reading import open_npz, read_json, regular_file
 from labelmend.result import Correction, plain_value
+from labelmend.storage.target import CONFIG, RUN_FORMAT
 
-FORMAT, FORMAT_VERSION = "labelmend run", 3
+FORMAT_VERSION = 3
 LABELS, LABELS_PARQUET, SUMMARY = "labels.csv", "labels.parquet", "summary.json"
 COLUMNS = ("id", "given", "corrected", "status", "confidence", "certainty", "runner_up")
-CODES, CONFIG, README = "codes.npz", "config.json", "README.md"
+CODES, README = "codes.npz", "README.md"
 REVIEWED_FILE, BEFORE_REVIEW, REVIEW_LOCK = "reviewed.npz", "labels_before_review.csv", "review.lock"
 EXACT_KINDS = "biufU"  # dtypes whose values JSON gives back as they were
 
@@ -152,7 +153,7 @@ CONTENTS: dict[str, Callable[[Correction], Any]] = {  # by name; None: not in th
     SUMMARY: _summary,
     "history.json": lambda run: [asdict(record) for record in run.history],
     CONFIG: lambda run: {
-        "format": FORMAT,
+        "format": RUN_FORMAT,
         "format_version": FORMAT_VERSION,
         "parameters": asdict(run.config),
         **_fields(run, "versions", "fingerprint", "repeat"),

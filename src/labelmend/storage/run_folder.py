@@ -7,10 +7,8 @@ that name takes it away. Labels come back as a numpy array, whatever their conta
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,20 +26,18 @@ from labelmend.diagnosis.projection import SampleMap
 from labelmend.diagnosis.reliability import audit_from
 from labelmend.ensemble.records import CorrectionRecord, RoundRecord
 from labelmend.ensemble.torch_state import own_torch
-from labelmend.errors import DataError, MissingExtraError, RunFolderError
-from labelmend.files.reading import checked_fields, read_json, regular_file
+from labelmend.errors import MissingExtraError, RunFolderError
+from labelmend.files.reading import checked_fields
 from labelmend.files.writing import flush, whole_folder
 from labelmend.inputs.containers import objects
 from labelmend.labels import Labels
 from labelmend.models.vectors import NetFactory
 from labelmend.result import STATUS_TYPE, Correction
-from labelmend.storage.reviewed import check_merged, check_tables, read_reviewed, refuse_held, replacing, with_reviewed
+from labelmend.storage.reviewed import check_merged, check_tables, read_reviewed, replacing, with_reviewed
 from labelmend.storage.run_files import (
     BEFORE_REVIEW,
     CODES,
-    CONFIG,
     EXACT_KINDS,
-    FORMAT,
     FORMAT_VERSION,
     LABELS,
     README,
@@ -53,6 +49,7 @@ from labelmend.storage.run_files import (
     write_files,
 )
 from labelmend.storage.source import source_from
+from labelmend.storage.target import refuse_existing, run_config
 
 READABLE_VERSIONS = (2, FORMAT_VERSION)
 DROPPED = ("tune",)  # parameters of older folders that mean nothing any more
@@ -99,7 +96,7 @@ def load_labels(folder: Path) -> Correction:
 
 def read_run(folder: Path) -> Correction:
     """What the run itself said, whatever a person has decided since, and without its classifier: `model` is None."""
-    config = _read_config(folder)
+    config = run_config(folder)
     if config is None:
         raise RunFolderError(f"no run folder at {folder}, or its config.json is damaged.")
     if config.get("format_version") not in READABLE_VERSIONS:
@@ -123,54 +120,6 @@ def reading(folder: Path) -> Iterator[None]:
             f"the run folder must be whole. {folder} is damaged ({type(error).__name__}: {error}); "
             "run the correction again."
         ) from error
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    """Refuse a target that exists, or with `force` one that is not a run of ours; and one that cannot be created."""
-    if path.exists() or path.is_symlink():
-        if not force:
-            raise RunFolderError(f"the output folder must not exist. {path} does; choose another name or use --force.")
-        if not _is_replaceable(path):
-            raise RunFolderError(f"--force replaces run folders only. {path} is not one; choose another name.")
-        refuse_held(path)
-        if holds_decisions(path):
-            raise RunFolderError(
-                f"--force does not delete what a person decided. {path} holds a review; choose another name, or remove "
-                "its review.sqlite."
-            )
-    above = next(folder for folder in path.resolve().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise RunFolderError(f"the output folder must be in a folder one can write to. {above} is not one.")
-
-
-def holds_decisions(folder: Path) -> bool:
-    """Whether a person has decided anything about this run; a file that cannot be read may well hold some."""
-    path = folder / "review.sqlite"
-    if not path.exists():
-        return False
-    try:
-        regular_file(path)
-        with closing(sqlite3.connect(path)) as base:
-            return bool(base.execute("SELECT 1 FROM log LIMIT 1").fetchone())
-    except (sqlite3.Error, DataError):
-        return True
-
-
-def is_run(folder: Path) -> bool:
-    return _read_config(folder) is not None
-
-
-def _is_replaceable(path: Path) -> bool:
-    return path.is_dir() and (_read_config(path) is not None or not any(path.iterdir()))
-
-
-def _read_config(folder: Path) -> dict[str, Any] | None:
-    """config.json of a run folder of ours, of any version; None for anything else."""
-    try:
-        config = read_json(folder / CONFIG)
-    except (OSError, ValueError):  # also a DataError
-        return None
-    return config if isinstance(config, dict) and config.get("format") == FORMAT else None
 
 
 def _read_all(folder: Path, config: dict[str, Any]) -> Correction:

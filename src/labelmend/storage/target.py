@@ -1,4 +1,6 @@
-"""Where an export or a report is written: to a temporary name beside the target, which takes its name once it is whole.
+"""Where a run, an export or a report is written, and what may be replaced.
+
+Each goes to a temporary name beside the target, which takes its name once it is whole.
 
 What is there already is left alone; with `force` a plain file is replaced, or a folder that an export made and nobody
 has added to. The data of the run and the run folder are never written to, but for the report of a run in its own place.
@@ -8,19 +10,70 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from labelmend.errors import LabelmendError, RunFolderError
-from labelmend.files.reading import read_json
+from labelmend.errors import DataError, LabelmendError, RunFolderError
+from labelmend.files.reading import read_json, regular_file
 from labelmend.files.writing import flush_file, whole_file, whole_folder
-from labelmend.storage.run_folder import is_run
 
+CONFIG, RUN_FORMAT = "config.json", "labelmend run"  # a run folder is known by them
 MARKER = "labelmend-export.json"  # in every folder that an export makes: what it is, and how many files it has
 FORMAT = "labelmend export"
 OWN_ENDINGS = (".json", ".csv", ".arrow", ".xml", ".md")  # of what an export writes itself, beside pictures
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Refuse a target that exists, or with `force` one that is not a run of ours; and one that cannot be created."""
+    if path.exists() or path.is_symlink():
+        if not force:
+            raise RunFolderError(f"the output folder must not exist. {path} does; choose another name or use --force.")
+        if not _is_replaceable(path):
+            raise RunFolderError(f"--force replaces run folders only. {path} is not one; choose another name.")
+        from labelmend.storage.reviewed import refuse_held  # it knows results: much to import for a name that is free
+
+        refuse_held(path)
+        if holds_decisions(path):
+            raise RunFolderError(
+                f"--force does not delete what a person decided. {path} holds a review; choose another name, or remove "
+                "its review.sqlite."
+            )
+    above = next(folder for folder in path.resolve().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise RunFolderError(f"the output folder must be in a folder one can write to. {above} is not one.")
+
+
+def holds_decisions(folder: Path) -> bool:
+    """Whether a person has decided anything about this run; a file that cannot be read may well hold some."""
+    path = folder / "review.sqlite"
+    if not path.exists():
+        return False
+    try:
+        regular_file(path)
+        with closing(sqlite3.connect(path)) as base:
+            return bool(base.execute("SELECT 1 FROM log LIMIT 1").fetchone())
+    except (sqlite3.Error, DataError):
+        return True
+
+
+def is_run(folder: Path) -> bool:
+    return run_config(folder) is not None
+
+
+def _is_replaceable(path: Path) -> bool:
+    return path.is_dir() and (run_config(path) is not None or not any(path.iterdir()))
+
+
+def run_config(folder: Path) -> dict[str, Any] | None:
+    """config.json of a run folder of ours, of any version; None for anything else."""
+    try:
+        config = read_json(folder / CONFIG)
+    except (OSError, ValueError):  # also a DataError
+        return None
+    return config if isinstance(config, dict) and config.get("format") == RUN_FORMAT else None
 
 
 @contextmanager

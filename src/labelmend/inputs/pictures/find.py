@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from labelmend.errors import DataError, MissingExtraError
 from labelmend.files.reading import noted_features, open_npz, regular_file
-from labelmend.inputs.annotators import is_table
-from labelmend.inputs.containers import objects
+from labelmend.inputs.containers import is_table, objects
 from labelmend.inputs.frames import Frame, ParquetFrame, first_row, is_saved_dataset, open_saved, read_frame, text_of
 from labelmend.inputs.pictures.folders import ENDINGS, class_folders, find_in_folders, spelled, train_split
 from labelmend.inputs.pictures.pixels import Source, Sources
