@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from labelmend.cli.demo_data import IntArray
 
 from bench.paper.charts import draw_curves
 from bench.paper.experiment import Cell, Experiment, Measured, Options, Result
@@ -44,6 +43,7 @@ from bench.picture_data import PictureSet, read_pictures
 from bench.record import Say
 from labelmend.cli.demo import clothes
 from labelmend.diagnosis import noise
+from labelmend.labels import IntArray
 
 CLOTHES, FASHION = "clothes", "fashion-mnist"
 TRAIN, TEST, SIDE = 2_000, 4_000, 14
