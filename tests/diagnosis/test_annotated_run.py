@@ -181,7 +181,7 @@ def test_a_run_folder_gives_them_back(tmp_path, no_pickle):
     assert summary["annotators"][0]["name"] == "3"
     assert "annotators.npz" in (tmp_path / "run" / "README.md").read_text()
     np.savez(tmp_path / "run" / "annotators.npz", **{**vars(found.annotators), "consensus": np.zeros(5)})
-    with pytest.raises(RunFolderError, match=r"annotators\.npz is not about 120 samples of 3 classes"):
+    with pytest.raises(RunFolderError, match=r"annotators\.npz"):
         labelmend.load(tmp_path / "run")
 
 

@@ -87,8 +87,9 @@ class TestEfficientNetLite0:
         assert pretrained.LITE0_SHA256 in backbone.identity
 
     def test_the_distribution_with_the_weights_is_not_imported(self):
-        load_backbone()
-        assert pretrained.LITE0_MODULE not in sys.modules
+        code = "import sys; from labelmend.inputs import backbones; backbones.load_backbone()"
+        code += f"; sys.exit({pretrained.LITE0_MODULE!r} in sys.modules)"
+        subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_without_weights_the_error_gives_the_line_to_type(monkeypatch):
