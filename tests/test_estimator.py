@@ -79,9 +79,9 @@ def test_a_list_of_ints_can_be_scored():
 
 
 def test_trusted_rows_keep_their_label():
-    X, truth = blobs(n=120)
+    X, truth = blobs(n=150)
     given, wrong = plant(truth, 0.1)
-    trusted = np.zeros(120, dtype=bool)
+    trusted = np.zeros(150, dtype=bool)
     trusted[wrong[0]] = True
     fitted = quick().fit(X, given, trusted=trusted)
     assert fitted.corrected_labels_[wrong[0]] == given[wrong[0]]
