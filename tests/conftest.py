@@ -53,6 +53,12 @@ def fewer_trees(request):
 
 
 @pytest.fixture
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+
+
+@pytest.fixture
 def no_pickle(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("pickle was used")

@@ -101,7 +101,7 @@ def test_trusted_rows_keep_their_label():
 )
 def test_missing_labels_are_refused_with_the_way_out(y):
     X, _ = blobs()
-    with pytest.raises(DataError, match=r"labels must all be there\. Got NaN or None in 20 .*`labelmend\.correct`"):
+    with pytest.raises(DataError, match=r"labels .* 20 .*`labelmend\.correct`"):
         quick().fit(X, y)
 
 

@@ -115,7 +115,7 @@ def test_another_batch_size_takes_a_rate_in_proportion():
 
 
 def test_weights_are_asked_for_and_used(sets, cache, tmp_path):
-    with pytest.raises(ConfigError, match=r"give its weights with --weights FILE .* or --weights none"):
+    with pytest.raises(ConfigError, match=r"--weights FILE .*--weights none"):
         cells("clothing1m", Options(data=sets))
     assert cells("clothing1m", Options(data=sets, weights="none"))[0].settings["common"]["weights"] == "none"
     torch.manual_seed(5)
@@ -137,7 +137,7 @@ def test_weights_are_asked_for_and_used(sets, cache, tmp_path):
         photo_task(clothes(options), 0, "paper", {}, options, say)
     assert cells("clothing1m", options)[0].settings != before  # another file of the same name is another run
     (tmp_path / "resnet50.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"--weights must be a file, or none. Got .*resnet50.safetensors"):
+    with pytest.raises(ConfigError, match=r"--weights .*none.*resnet50\.safetensors"):
         cells("clothing1m", options)
 
 
@@ -257,7 +257,7 @@ def test_a_bad_list_ends_the_command_with_its_line(sets, tmp_path):
     shutil.copytree(sets / "food-101", tmp_path / "food-101")
     change(tmp_path / "Food-101N_release/meta/imagelist.tsv", 5, "pizza/1.jpg")
     asked = ["food101n", "--data", str(tmp_path), "--quick", "--device", "cpu", "--out", str(tmp_path / "out.jsonl")]
-    with pytest.raises(DataError, match=r"imagelist.tsv, line 5: the class 'pizza' must be in meta/classes.txt"):
+    with pytest.raises(DataError, match=r"imagelist\.tsv, line 5.*'pizza'.*meta/classes\.txt"):
         main(asked)
 
 
