@@ -32,6 +32,7 @@ def quick(**changes):
 
 
 # The checks use rows at random and classes of one or two samples, which are handled with a warning.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::labelmend.errors.LabelmendWarning")
 @parametrize_with_checks([quick(n_rounds=1, hidden=32)], expected_failed_checks=lambda _: EXEMPTIONS)
 def test_the_checks_of_scikit_learn_hold(estimator, check):
@@ -150,6 +151,7 @@ def test_it_is_a_step_of_a_pipeline():
     assert line[-1].corrected_labels_[wrong[0]] == given[wrong[0]]
 
 
+@pytest.mark.slow
 def test_a_grid_search_tries_parameters_and_refits_the_best():
     X, y = blobs(n=90)
     grid = {"expert": [{**QUICK, "n_rounds": 1, "alpha": alpha} for alpha in (0.5, 0.9)], "precision": [0.0, 0.9]}
@@ -224,6 +226,7 @@ def test_an_unknown_further_parameter_is_refused_when_fitting():
         estimator.fit(X, y)
 
 
+@pytest.mark.slow
 def test_random_state_decides():
     X, y = blobs(spread=3.0)
 

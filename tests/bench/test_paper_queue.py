@@ -61,6 +61,7 @@ def kill_after(round_index, folder, *words):
     assert run.wait() == -signal.SIGKILL, "it was over before it could be killed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_killed_cell_goes_on_and_ends_like_one_that_was_not(folder, jobs):
     words = [*CELL, "--quick", "--epochs", str(EPOCHS)]
