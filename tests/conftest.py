@@ -1,5 +1,7 @@
 """Settings of every test; its place here puts `reference` and `strategies` on the import path."""
 
+import dataclasses
+import functools
 import os
 import pickle
 from pathlib import Path
@@ -17,6 +19,43 @@ settings.load_profile("labelmend")
 ROOT = Path(__file__).parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # bench is not installed
 torch.set_num_threads(1)  # tensors are tiny here: handing them to threads costs more than the arithmetic
+
+
+# Folders whose tests need a run that has ended, whatever it found; and those that also look at what it found.
+SMALL_POOL = {"diagnosis", "export", "inputs", "report", "review", "storage"}
+FEW_TREES = {"", "models", "self_test"}
+BROWSER = {"axe", "browser", "context", "page"}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if BROWSER & set(item.fixturenames):
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fewer_trees(request):
+    """Trees and boosting take nine tenths of a run on sixty rows: tests of other things do with few, or without.
+
+    With 40 of them no row is in every bootstrap sample."""
+    folder = request.path.relative_to(ROOT / "tests").parent.as_posix().strip(".").split("/")[0]
+    if folder not in SMALL_POOL | FEW_TREES:
+        yield
+        return
+    from labelmend.evidence import members
+    from labelmend.models import fit
+
+    small = {"trees": 40, "boosting_work": 0} if folder in SMALL_POOL else {"trees": 80}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(members, "Sizes", functools.partial(members.Sizes, **small))
+        patch.setattr(fit, "SIZES", dataclasses.replace(fit.SIZES, trees=40))
+        yield
+
+
+@pytest.fixture
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
 
 
 @pytest.fixture

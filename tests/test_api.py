@@ -90,7 +90,7 @@ def test_confused_pairs_name_the_most_frequent_change_first():
 
 def test_sixty_classes_of_four_rows_keep_their_labels_and_are_mentioned():
     X, y = blobs(n=240, n_classes=60, n_columns=16)
-    with pytest.warns(LabelmendWarning, match=r"60 class\(es\) have fewer samples than there are branches"):
+    with pytest.warns(LabelmendWarning, match=r"60 class.* branches"):
         result = labelmend.correct(X, y, device="cpu", expert={"n_rounds": 2})
     check_sane(result, 240, 60)
     assert (result.labels == y).mean() >= 0.98
@@ -100,9 +100,7 @@ def test_a_tiny_class_keeps_its_labels_for_review():
     X, y = blobs(n=62)
     names = np.array(["a", "b", "c"])[y].astype(object)
     names[-2:] = "rare"
-    with pytest.warns(
-        LabelmendWarning, match=r"1 class\(es\) have fewer than 3 samples and keep their labels.*: rare\."
-    ):
+    with pytest.warns(LabelmendWarning, match=r"1 class.* 3 samples .*rare"):
         result = quick(X, names)
     assert list(result.labels[-2:]) == ["rare", "rare"]
     assert result.status[-2:].tolist() == ["review", "review"]
@@ -113,9 +111,7 @@ def test_identical_rows_with_different_labels_are_listed_and_warned_about():
     X, y = blobs()
     X[3] = X[0]
     y[3] = 1
-    with pytest.warns(
-        LabelmendWarning, match="1 group.* of identical rows have different labels, for example rows 0, 3;"
-    ):
+    with pytest.warns(LabelmendWarning, match=r"1 group.*identical.*rows 0, 3"):
         result = quick(X, y)
     assert result.duplicates == [[0, 3]]
 
@@ -259,7 +255,7 @@ def test_a_trusted_mask_may_come_in_any_container(make):
 @pytest.mark.parametrize("trusted", [[True], np.full(60, 2), ["yes"] * 60, [None] * 60, np.ones((60, 1))])
 def test_what_is_no_mask_is_refused(trusted):
     X, y = blobs()
-    with pytest.raises(DataError, match=r"trusted must be one true or false per row \(60\)\. Got .* instead"):
+    with pytest.raises(DataError, match=r"trusted .*60\)"):
         quick(X, y, trusted=trusted)
 
 
@@ -441,9 +437,7 @@ def test_a_net_of_the_users_takes_the_place_of_ours():
 )
 def test_a_net_of_another_shape_is_refused(net):
     X, y = blobs()
-    with pytest.raises(
-        ConfigError, match=r"net must build a module that maps a batch to \(features, logits\).* Got .* instead"
-    ):
+    with pytest.raises(ConfigError, match=r"net .*\(features, logits\)"):
         quick(X, y, net=net)
 
 
@@ -566,6 +560,7 @@ def test_variants_are_not_all_the_same():
 
     def trained(changes):
         nets = []
+        changes = {"decide": "votes", **changes}  # the nets are the same, and nothing is fitted beside them
         quick(X, given, **changes, callback=lambda record, state: nets.append(state.deployed_net))
         return torch.cat([value.flatten() for value in nets[-1].state_dict().values()])
 

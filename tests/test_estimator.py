@@ -32,6 +32,7 @@ def quick(**changes):
 
 
 # The checks use rows at random and classes of one or two samples, which are handled with a warning.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::labelmend.errors.LabelmendWarning")
 @parametrize_with_checks([quick(n_rounds=1, hidden=32)], expected_failed_checks=lambda _: EXEMPTIONS)
 def test_the_checks_of_scikit_learn_hold(estimator, check):
@@ -79,9 +80,9 @@ def test_a_list_of_ints_can_be_scored():
 
 
 def test_trusted_rows_keep_their_label():
-    X, truth = blobs(n=90)
+    X, truth = blobs(n=150)
     given, wrong = plant(truth, 0.1)
-    trusted = np.zeros(90, dtype=bool)
+    trusted = np.zeros(150, dtype=bool)
     trusted[wrong[0]] = True
     fitted = quick().fit(X, given, trusted=trusted)
     assert fitted.corrected_labels_[wrong[0]] == given[wrong[0]]
@@ -101,7 +102,7 @@ def test_trusted_rows_keep_their_label():
 )
 def test_missing_labels_are_refused_with_the_way_out(y):
     X, _ = blobs()
-    with pytest.raises(DataError, match=r"labels must all be there\. Got NaN or None in 20 .*`labelmend\.correct`"):
+    with pytest.raises(DataError, match=r"labels .* 20 .*`labelmend\.correct`"):
         quick().fit(X, y)
 
 
@@ -150,10 +151,11 @@ def test_it_is_a_step_of_a_pipeline():
     assert line[-1].corrected_labels_[wrong[0]] == given[wrong[0]]
 
 
+@pytest.mark.slow
 def test_a_grid_search_tries_parameters_and_refits_the_best():
     X, y = blobs(n=90)
     grid = {"expert": [{**QUICK, "n_rounds": 1, "alpha": alpha} for alpha in (0.5, 0.9)], "precision": [0.0, 0.9]}
-    search = GridSearchCV(quick(), grid, cv=3, error_score="raise").fit(X, y)
+    search = GridSearchCV(quick(), grid, cv=2, error_score="raise").fit(X, y)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_score_ == 1.0
     assert search.best_estimator_.correction_.config.alpha == search.best_params_["expert"]["alpha"]
@@ -224,6 +226,7 @@ def test_an_unknown_further_parameter_is_refused_when_fitting():
         estimator.fit(X, y)
 
 
+@pytest.mark.slow
 def test_random_state_decides():
     X, y = blobs(spread=3.0)
 

@@ -27,6 +27,7 @@ def test_without_a_name_every_benchmark_is_listed(capsys):
     assert all(f"  {name}" in text for name in COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("name", VECTOR_BENCHMARKS)
 def test_every_benchmark_runs_writes_json_and_becomes_a_table(name, human_folder, tmp_path, capsys):

@@ -55,6 +55,7 @@ def test_every_experiment_is_tried_below():
     assert set(SOME) == OURS <= set(MODULES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOME)
 def test_every_experiment_runs_keeps_its_results_and_writes_its_section(name, folder, capsys):
     words = [name, "--data", ".", "--quick", *SOME[name]]
@@ -107,6 +108,7 @@ def test_another_setting_is_another_cell(folder):
         assert title in page
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_a_torn_line_runs_again(folder):
     words = ["losses", "--quick"]
     out = folder / "paper-quick.jsonl"

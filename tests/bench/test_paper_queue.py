@@ -14,6 +14,8 @@ from bench.paper import keeping, play
 
 CELL = ["cifar10", "--columns", "symmetric 50 %", "--rows", "+ mixup + soft label", "--readings", "semi-supervised"]
 
+EPOCHS = 20  # of a run that is killed after its third
+
 
 @pytest.fixture
 def folder(paper_data, monkeypatch):
@@ -59,9 +61,10 @@ def kill_after(round_index, folder, *words):
     assert run.wait() == -signal.SIGKILL, "it was over before it could be killed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_killed_cell_goes_on_and_ends_like_one_that_was_not(folder, jobs):
-    words = [*CELL, "--quick", "--epochs", "40"]
+    words = [*CELL, "--quick", "--epochs", str(EPOCHS)]
     kill_after(3, folder / "kept", *words, "--checkpoints", "kept")
     out = folder / "paper-quick.jsonl"
     assert not out.exists()
@@ -69,7 +72,7 @@ def test_a_killed_cell_goes_on_and_ends_like_one_that_was_not(folder, jobs):
     assert paper(*words, "--jobs", jobs, "--out", "other.jsonl") == 0
     (one,), (other,) = lines(out), lines(folder / "other.jsonl")
     assert without_time(one) == without_time(other)
-    assert len(one["curves"]["kept_right"]) == 40
+    assert len(one["curves"]["kept_right"]) == EPOCHS
     assert list((folder / "kept").iterdir()) == []
 
 

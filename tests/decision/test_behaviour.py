@@ -85,6 +85,7 @@ def same(found, expected):
     return (np.asarray(found) == np.asarray(expected)).mean()
 
 
+@pytest.mark.slow
 def test_names_of_the_classes_do_not_matter_to_the_pool_and_hardly_to_the_ensemble():
     X, _, given = wine_with_errors()
     names = np.array(["zebra", "ant", "mole"])  # another order than that of the codes
@@ -119,6 +120,7 @@ def test_units_of_the_columns_do_not_matter_much():
 # Copies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [lambda: load_wine(return_X_y=True), overlapping], ids=["wine", "overlapping"])
 def test_every_row_twice_gets_one_label_and_little_is_lost(load):
     X, true = load()
@@ -155,6 +157,7 @@ def test_columns_that_never_vary_change_nothing():
     assert same(correct(wider, given).labels, plain().labels) >= 0.97
 
 
+@pytest.mark.slow
 def test_a_hundred_classes():
     rng = np.random.default_rng(0)
     true = np.arange(800) % 100
@@ -241,6 +244,7 @@ def problems(draw):
     return X, y, trusted
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @for_any(problems(), st.sampled_from(["auto", "apart", "overlapping"]))
 def test_whatever_the_data_it_is_an_answer_or_a_clear_refusal(problem, assume):

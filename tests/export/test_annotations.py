@@ -78,7 +78,7 @@ def test_a_picture_that_is_gone_is_no_task(make):
     Path("list.csv").write_text("path,label\n" + "".join(f"{path},{path.parts[1]}\n" for path in paths))
     result = make(picture_source(Path("list.csv")), [str(path) for path in paths])
     paths[4].unlink()
-    with pytest.warns(LabelmendWarning, match=r"1 picture\(s\) left out, for example .*: there is no such file"):
+    with pytest.warns(LabelmendWarning, match=r"1 picture.*no such file"):
         tasks, _, folder = studio(result)
     assert [task["data"]["id"] for task in tasks] == [str(path) for path in paths if path != paths[4]]
     assert not (folder / "images").exists()
@@ -121,7 +121,7 @@ def read_coco(path):
 
 
 def test_pycocotools_reads_classes_and_scores(photos):
-    with pytest.warns(LabelmendWarning, match=r"1 picture\(s\) left out, for example cat/7\.png: it is not a picture"):
+    with pytest.warns(LabelmendWarning, match=r"1 picture.*cat/7\.png"):
         found = read_coco(photos.export("coco", "out.json"))
     assert [category["name"] for category in found.loadCats(found.getCatIds())] == CLASSES.tolist()
     images = found.loadImgs(found.getImgIds())

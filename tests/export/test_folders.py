@@ -71,7 +71,7 @@ def test_what_cannot_be_copied_is_listed_with_the_reason(photos):
     os.mkfifo("photos/ant/0.png")
     os.symlink("nowhere", "photos/bee/1.png")
     try:
-        with pytest.warns(LabelmendWarning, match=r"2 picture\(s\) left out, for example ant/0\.png: it is a pipe"):
+        with pytest.warns(LabelmendWarning, match=r"2 picture.*ant/0\.png.*pipe"):
             out = photos.export("folders", "out")
         left = {row["id"]: row["reason"] for row in read_table(out / "left_out.csv")}
         assert left == {

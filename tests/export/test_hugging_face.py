@@ -25,7 +25,7 @@ def sure(found):
 
 @pytest.mark.parametrize("link", [False, True])
 def test_class_folders_become_pictures_with_classes(photos, link):
-    with pytest.warns(LabelmendWarning, match=r"1 picture\(s\) that cannot be read are null, the first in row 7"):
+    with pytest.warns(LabelmendWarning, match=r"1 picture.*row 7"):
         found = exported(photos, link=link)
     assert found.features["label"] == datasets.ClassLabel(names=CLASSES.tolist())
     assert found.features["label_given"] == found.features["label"]

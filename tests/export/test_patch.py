@@ -78,7 +78,7 @@ def test_labels_that_are_others_by_now_are_named_and_nothing_is_written(table):
     table.export("csv", "new.csv", with_data=True)
     text = Path("new.csv").read_text().replace("0.5,ant", "0.5,wasp")
     Path("new.csv").write_text(text)
-    with pytest.raises(DataError, match=r"1 of 4 are not, and nothing was written: 1 is 'wasp', not 'ant'"):
+    with pytest.raises(DataError, match=r"1 of 4.*'wasp'.*'ant'"):
         undone("new.csv")
     with pytest.raises(DataError, match=r"4 of 4 are not"):
         undone("t.csv")  # the table as it was given has the old labels already
@@ -138,7 +138,7 @@ def test_class_folders_are_as_they_were(photos):
         undone("sorted", "again")
     index.write_text(text)
     os.remove("sorted/ant/1.png")
-    with pytest.raises(DataError, match=r"all pictures of the export must be there.*1\.png: there is no such file"):
+    with pytest.raises(DataError, match=r"1\.png.*no such file"):
         undone("sorted", "again")
     with pytest.raises(DataError, match=r"export --to folders` made\. photos are others"):
         undone("photos", "again")

@@ -69,9 +69,7 @@ def test_true_and_false_are_one_and_zero(frame):
 
 @pytest.mark.parametrize("given", [np.arange(5.0), np.zeros((3, 2, 2)), np.array(1.0), [1.0, 2.0], torch.zeros(3)])
 def test_features_that_are_not_two_dimensional_are_refused(given):
-    with pytest.raises(
-        DataError, match=r"two-dimensional, rows by columns\. Got an array of shape \(.*Reshape your data"
-    ):
+    with pytest.raises(DataError, match=r"two-dimensional.*shape \(.*Reshape your data"):
         read_features(given)
 
 
@@ -79,7 +77,7 @@ def test_one_dimensional_sparse_features_are_refused():
     features = scipy.sparse.coo_array(np.arange(3))
     if features.ndim != 1:
         pytest.skip("scipy before 1.13 has no such arrays")
-    with pytest.raises(DataError, match=r"two-dimensional\. Got a sparse array of shape \(3,\) instead"):
+    with pytest.raises(DataError, match=r"two-dimensional.*sparse.*\(3,\)"):
         read_features(features)
 
 
@@ -87,14 +85,14 @@ def test_one_dimensional_sparse_features_are_refused():
     "given", [ROWS * 1j, scipy.sparse.csr_array(ROWS * 1j), torch.tensor(ROWS * 1j), pd.DataFrame(ROWS * 1j)]
 )
 def test_complex_features_are_refused(given):
-    with pytest.raises(DataError, match=r"features must be real numbers\. Got complex numbers instead"):
+    with pytest.raises(DataError, match=r"features .*real numbers.*complex"):
         read_features(given)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_that_are_not_numbers_are_named(frame):
     table = frame({"size": [1.0, 2.0], "colour": ["red", "blue"], "place": ["x", "y"]})
-    with pytest.raises(DataError, match=r"features must be numbers\. Got 2 column\(s\) .* instead: colour, place\."):
+    with pytest.raises(DataError, match=r"features .*2 column.*: colour, place\."):
         read_features(table)
 
 
@@ -102,7 +100,7 @@ def test_columns_that_are_not_numbers_are_named(frame):
 def test_dates_are_not_numbers(frame):
     days = pd.date_range("2020-01-01", periods=2)
     table = frame({"size": [1.0, 2.0], "day": list(days)})
-    with pytest.raises(DataError, match=r"features must be numbers\. Got 1 column\(s\) .* instead: day\."):
+    with pytest.raises(DataError, match=r"features .*1 column.*: day\."):
         read_features(table)
 
 
@@ -113,7 +111,7 @@ def test_what_is_no_table_of_numbers_is_refused(given):
 
 
 def test_a_column_is_needed():
-    with pytest.raises(DataError, match=r"features must have at least one column\. Got none instead\."):
+    with pytest.raises(DataError, match=r"features .*at least one column"):
         check_features(read_features(np.empty((6, 0))))
 
 
@@ -128,16 +126,14 @@ def test_fewer_than_five_rows_are_refused():
 def test_rows_with_nan_or_infinity_are_named(make, value):
     rows = ROWS.copy()
     rows[1, 0] = rows[4, 1] = value
-    with pytest.raises(
-        DataError, match=r"must be finite .* Got NaN or infinity in 2 of 6 rows instead \(rows 1, 4\)\."
-    ):
+    with pytest.raises(DataError, match=r"finite .*2 of 6 .*rows 1, 4\)"):
         check_features(read_features(make(rows)))
 
 
 def test_numbers_too_large_for_float32_are_refused_as_infinite():
     rows = ROWS.copy()
     rows[3, 0] = 1e300
-    with pytest.raises(DataError, match=r"fit into 32 bits\. Got NaN or infinity in 1 of 6 rows instead \(rows 3\)\."):
+    with pytest.raises(DataError, match=r"32 bits.*1 of 6 .*rows 3\)"):
         check_features(read_features(rows))
 
 
@@ -165,7 +161,7 @@ def test_bad_rows_of_a_sparse_matrix_are_found_beside_stored_zeros():
 
 @pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
 def test_constant_features_are_refused(make):
-    with pytest.raises(DataError, match=r"features must differ between rows\. Got constant columns only instead\."):
+    with pytest.raises(DataError, match=r"features .*differ.*constant"):
         check_features(read_features(make(np.full((6, 3), 2.5))))
 
 

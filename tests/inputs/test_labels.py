@@ -162,7 +162,7 @@ def test_classes_that_cannot_be_ordered_are_sorted_by_type_and_text():
     [[0.5, 1.0], np.array([0.0, 1.25]), pd.Series([0.1, 0.2]), np.array([0.0, np.inf]), [0, 1] * 600 + [0.5]],
 )
 def test_continuous_labels_are_refused(given):
-    with pytest.raises(DataError, match=r"labels must be classes\. Got continuous numbers such as .* instead"):
+    with pytest.raises(DataError, match=r"labels .*continuous"):
         read_labels(given)
 
 
@@ -183,12 +183,12 @@ def test_complex_labels_are_refused():
     ],
 )
 def test_labels_of_several_dimensions_are_refused(given):
-    with pytest.raises(DataError, match=r"labels must be one-dimensional, one per row\. Got an array of shape \("):
+    with pytest.raises(DataError, match=r"labels .*one-dimensional.*shape \("):
         read_labels(given)
 
 
 def test_lists_of_lists_are_refused():
-    with pytest.raises(DataError, match=r"labels must be single values .* Got lists or other containers instead"):
+    with pytest.raises(DataError, match=r"labels .*single values.*lists"):
         read_labels([[1, 0], [0, 1]])
 
 
@@ -208,9 +208,7 @@ def test_fewer_than_two_classes_are_refused(given, found):
 
 
 def test_labels_that_are_all_different_are_refused():
-    with pytest.raises(
-        DataError, match=r"labels must repeat: 3 labelled rows have 3 different labels.*looks like an id"
-    ):
+    with pytest.raises(DataError, match=r"labels .*3 labelled rows.*3 different"):
         check_classes(read_labels(["x1", "x2", None, "x3"]))
 
 

@@ -270,7 +270,7 @@ def test_the_feature_array_is_found(tmp_path, arrays, options):
 
 @pytest.mark.parametrize("arrays", [{"a": FEATURES, "b": FEATURES}, {"a": np.ones(3)}, {}])
 def test_without_one_clear_feature_array_the_option_is_named(tmp_path, arrays):
-    with pytest.raises(DataError, match=r"must be one two-dimensional array.*name it with --features"):
+    with pytest.raises(DataError, match=r"two-dimensional.*--features"):
         npz_table(tmp_path, {**arrays, "y": [1, 2, 3]}, "y")
 
 
@@ -355,7 +355,7 @@ def test_trusted_marks_are_what_people_write(tmp_path):
 
 
 def test_another_mark_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"the trusted column 'ok' must hold true/false, yes/no or 1/0\. Got 'maybe'"):
+    with pytest.raises(DataError, match=r"trusted .*'ok'.*'maybe'"):
         csv_table(tmp_path, "a,y,ok\n1,u,maybe\n", "y", trusted_column="ok")
 
 

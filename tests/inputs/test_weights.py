@@ -42,7 +42,7 @@ def test_weights_of_another_net_are_refused_by_name(trained, change):
         weights["layer2.0.conv1.weight2"] = torch.zeros(1)
     else:
         weights["layer2.0.conv1.weight"] = torch.zeros(1)
-    with pytest.raises(ConfigError, match=r"those of a ResNet50.*w\.pth, where layer2\.0\.conv1\.weight"):
+    with pytest.raises(ConfigError, match=r"ResNet50.*w\.pth.*layer2\.0\.conv1\.weight"):
         load_weights(ResNet50(4, width=2), weights, "w.pth")
 
 
@@ -53,7 +53,7 @@ def test_nothing_in_the_file_is_executed(tmp_path):
 
     path = tmp_path / "trap.pth"
     path.write_bytes(pickle.dumps({"conv1.weight": Trap()}))
-    with pytest.raises(ConfigError, match=r"must be a \.safetensors file or a \.pth file of tensors alone"):
+    with pytest.raises(ConfigError, match=r"\.safetensors .*\.pth .*tensors"):
         read_weights(path)
     torch.save({"conv1.weight": Trap()}, path)
     with pytest.raises(ConfigError, match=r"tensors alone"):

@@ -88,7 +88,7 @@ def vector_model():
 def test_an_existing_file_is_replaced_only_by_force(vector_model, tmp_path):
     target = tmp_path / "model.onnx"
     target.write_text("years of work")
-    with pytest.raises(RunFolderError, match=r"must not exist. .*model.onnx does; choose another name or use --force"):
+    with pytest.raises(RunFolderError, match=r"model\.onnx.*--force"):
         export_model(vector_model, target)
     assert target.read_text() == "years of work"
     export_model(vector_model, target, force=True)

@@ -119,7 +119,7 @@ def test_no_pictures_give_no_predictions(model, nothing):
 def test_pictures_that_cannot_be_read_are_named(model, tmp_path):
     paths = write_folders(tmp_path, coloured(n=3)[0], ["a"] * 3)
     paths[1].write_bytes(b"no picture")
-    with pytest.raises(DataError, match=r"2 of 4 are not: .*001\.png: it is not a picture.*; .*gone\.png: there is no"):
+    with pytest.raises(DataError, match=r"2 of 4.*001\.png.*gone\.png"):
         model.predict([*paths, tmp_path / "gone.png"])
 
 
@@ -147,9 +147,7 @@ def test_an_embedded_model_asks_for_its_backbone_when_it_is_to_predict(embedded,
     pixels, _ = coloured(n=9, seed=5)
     back = again(embedded, tmp_path)
     assert isinstance(back, EmbeddedImageModel)
-    with pytest.raises(
-        RunFolderError, match=r"by the backbone TinyBackbone, which is not saved.*load\(folder, backbone"
-    ):
+    with pytest.raises(RunFolderError, match=r"TinyBackbone.*load\(folder, backbone"):
         back.predict(pixels)
     with pytest.raises(RunFolderError, match="with other weights instead"):
         again(embedded, tmp_path, TinyBackbone(seed=1)).predict(pixels)
@@ -189,7 +187,7 @@ class PreActResNet(nn.Module):
 def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
     pixels, true = coloured()
     model = labelmend.correct_images(pixels, true, mode="train", net=PreActResNet, expert=TINY).model
-    with pytest.raises(RunFolderError, match=r"is a test_image_model\.PreActResNet, which this library cannot build"):
+    with pytest.raises(RunFolderError, match=r"test_image_model\.PreActResNet"):
         again(model, tmp_path)
     back = load_model(tmp_path, model.classes, PreActResNet)
     np.testing.assert_array_equal(back.predict_proba(pixels), model.predict_proba(pixels))

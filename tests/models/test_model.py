@@ -89,9 +89,7 @@ def test_a_net_of_the_users_is_saved_and_needs_its_factory_to_load(tmp_path, no_
     X, y = blobs()
     model = labelmend.correct(X, y, net=Tied, expert=QUICK).model
     model.save(tmp_path)
-    with pytest.raises(
-        RunFolderError, match=r"is a test_model\.Tied, which this library cannot build\. Pass the factory"
-    ):
+    with pytest.raises(RunFolderError, match=r"test_model\.Tied.*factory"):
         load_model(tmp_path, model.classes, None)
     again = load_model(tmp_path, model.classes, Tied)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))

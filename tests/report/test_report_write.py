@@ -166,7 +166,7 @@ def test_pictures_of_a_list_of_files_are_in_the_report(tmp_path):
     result = dataclasses.replace(result, source=Source("pictures", files=tuple(map(str, paths))))
     text = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.count('<img src="data:image/png;base64,') > result.count("corrected")
-    assert result.repeat.startswith("labelmend.correct(X, y, ids=ids, preset='plus', n_rounds=2")
+    assert result.repeat.startswith("labelmend.correct(X, y, ids=ids, preset='default', expert={'n_rounds': 2")
     assert np.isfinite(result.map.positions).all()
 
 

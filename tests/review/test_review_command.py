@@ -16,6 +16,7 @@ from labelmend.cli.main import main
 from labelmend.review.desk import Desk
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_in_good_order(run):
     process, link = start(run)
     with urllib.request.urlopen(link, timeout=5) as answer:

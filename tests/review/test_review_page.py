@@ -225,6 +225,7 @@ def test_a_fresh_browser_goes_on_where_the_other_was_killed(opened, server, brow
     with_cookie.close()
 
 
+@pytest.mark.slow
 def test_killed_with_9_and_started_again(page, run):
     process, link = start(run)
     page.goto(link)

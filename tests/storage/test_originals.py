@@ -21,6 +21,7 @@ from labelmend.result import Source
 from labelmend.storage.originals import open_originals, thumbnail
 from labelmend.storage.source import digest, picture_source, table_source
 
+pytestmark = pytest.mark.usefixtures("in_an_empty_folder")
 NAMES = np.array(["ant", "bee", "cat"])
 
 
@@ -30,12 +31,6 @@ def as_options(parameters):
 
 FAST = as_options({**QUICK, "n_rounds": 1, "hidden": 8, "warmup_passes": 1})
 TRAIN = as_options({**TINY, "n_rounds": 1})
-
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
 
 
 def some_rows():

@@ -288,6 +288,6 @@ def test_features_must_be_finite(tmp_path):
 
     pixels = pictures()
     pixels[57] = 7
-    with pytest.raises(ConfigError, match=r"must be finite.* gave others for 1 of 40 pictures.*position 57"):
+    with pytest.raises(ConfigError, match=r"finite.* 1 of 40 .*position 57"):
         backbone_features(pixels, make(Broken()), tmp_path, "f", CPU)
     assert not list(tmp_path.glob("*.npy"))

@@ -203,7 +203,7 @@ def test_a_cache_that_cannot_be_written_is_refused(tmp_path):
 
 
 def test_no_readable_picture_at_all_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"at least one picture must be readable\. None is; 0: it is not a picture"):
+    with pytest.raises(DataError, match=r"picture.*readable.* 0: "):
         decode(pictures_of(b"a", b"b"), 8, tmp_path, NO_PROGRESS)
     assert list(tmp_path.glob("*.npy")) == []
 

@@ -142,7 +142,7 @@ def test_folders_without_classes_are_refused(tmp_path, names, message):
 def test_what_is_not_there_or_of_another_kind_is_refused(tmp_path):
     with pytest.raises(DataError, match="there must be a folder or file"):
         find_pictures(tmp_path / "nothing")
-    with pytest.raises(DataError, match=r"a folder, or as a file that ends in \.csv, \.parquet, \.npz\. Got 'a\.zip'"):
+    with pytest.raises(DataError, match=r"\.csv, \.parquet, \.npz.*'a\.zip'"):
         find_pictures(folder_of(tmp_path, "a.zip") / "a.zip")
     folder_of(tmp_path, "cat/1.jpg", "dog/1.jpg")
     with pytest.raises(DataError, match="columns can be named for tables only"):
@@ -300,10 +300,10 @@ def test_a_saved_dataset_is_read_without_the_library_that_saved_it(tmp_path, mon
 def test_damaged_datasets_and_columns_of_another_kind_are_refused(tmp_path):
     saved_dataset(tmp_path / "ds", arrow_table())
     (tmp_path / "ds/data-00000.arrow").write_bytes(b"no arrow")
-    with pytest.raises(DataError, match=r"must be a dataset saved with save_to_disk\. It is damaged"):
+    with pytest.raises(DataError, match=r"save_to_disk.*damaged"):
         find_pictures(tmp_path / "ds")
     numbers = arrow_table().drop_columns("image").append_column("image", [[1, 2, 3]])
-    with pytest.raises(DataError, match=r"column 'image' must hold paths, or pictures .* Got int64 instead"):
+    with pytest.raises(DataError, match=r"'image' .*int64"):
         find_pictures(saved_dataset(tmp_path / "numbers", numbers))
 
 
