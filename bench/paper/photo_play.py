@@ -15,7 +15,7 @@ from bench.paper.photo_task import PhotoTask
 from bench.paper.plain_net import Draw
 from bench.paper.trial import Outcome, mend, train_plainly
 from bench.record import Say
-from labelmend.config import RunConfig
+from labelmend.config import Settings
 from labelmend.ensemble.fit import balanced
 from labelmend.ensemble.train import FINE_TUNE_RATE
 from labelmend.runs.task import Task
@@ -34,24 +34,24 @@ def as_they_are(found: PhotoTask, say: Say) -> Outcome:
     return train_plainly(found.task, found.truth, say, _draw(found.task))
 
 
-def fine_tuned(found: PhotoTask, outcome: Outcome, plain: RunConfig, epochs: int, say: Say) -> Measured:
+def fine_tuned(found: PhotoTask, outcome: Outcome, plain: Settings, epochs: int, say: Say) -> Measured:
     """What the run gave, and the same net after more epochs on the certain labels alone."""
     problem = found.task.problem
     certain = replace(problem, given_labels=problem.given_labels.masked_fill(~problem.trusted, -1))
-    config = replace(plain, n_rounds=epochs, lr=FINE_TUNE_RATE * plain.lr, lr_milestones=())
-    task = replace(found.task, problem=certain, config=config, make_net=lambda: outcome.net.requires_grad_(True))
+    settings = replace(plain, n_rounds=epochs, lr=FINE_TUNE_RATE * plain.lr, lr_milestones=())
+    task = replace(found.task, problem=certain, settings=settings, make_net=lambda: outcome.net.requires_grad_(True))
     tuned = as_they_are(replace(found, task=task), say)
     after = {f"{name}_fine_tuned": tuned.figures.get(name) for name in (*FIGURES, "seconds")}
     curves = {**outcome.curves, "test_fine_tuned": tuned.curves.get("test", [])}
     return Measured({**outcome.figures, **after}, curves, found.more)
 
 
-def new_classifier(found: PhotoTask, outcome: Outcome, plain: RunConfig, say: Say) -> Measured:
+def new_classifier(found: PhotoTask, outcome: Outcome, plain: Settings, say: Say) -> Measured:
     """A net that begins anew and learns from the corrected labels; `own_` figures are those of the corrected net."""
     problem = found.task.problem
     given = problem.given_labels.cpu().numpy()
     corrected = replace(problem, given_labels=torch.from_numpy(outcome.labels).to(problem.given_labels))
-    task = replace(found.task, problem=corrected, config=plain)
+    task = replace(found.task, problem=corrected, settings=plain)
     learnt = as_they_are(replace(found, task=task), say)
     own: Figures = {f"own_{name}": outcome.figures.get(name) for name in FIGURES}
     seconds = {"seconds": sum(each.figures["seconds"] or 0.0 for each in (outcome, learnt))}

@@ -141,7 +141,6 @@ def test_weights_are_asked_for_and_used(sets, cache, tmp_path):
         cells("clothing1m", options)
 
 
-@pytest.mark.xfail(strict=True, reason="photo_play hands on `config`, and plain training goes by `settings`")
 def test_hybrid_trusts_the_clean_list_and_fine_tunes_on_it_alone(sets, cache, monkeypatch):
     options = options_for(sets, cache)
     photo_set = clothes_and_clean(options)
@@ -186,7 +185,6 @@ def test_a_picture_in_both_lists_is_clean(tmp_path):
     assert photo_set.train.labels[photo_set.train.keys == shared].tolist() == [0]
 
 
-@pytest.mark.xfail(strict=True, reason="photo_play hands on `config`, and plain training goes by `settings`")
 def test_food_trains_a_new_net_on_the_corrected_labels(sets, cache, monkeypatch):
     options, tasks, plain = options_for(sets, cache), [], photo_play.train_plainly
 
