@@ -30,7 +30,7 @@ docs: $(READY)
 
 # Chromium for the browser tests, if there is none; without one they are skipped, but fail where CI=true.
 browser: $(READY)
-	$(BIN)/python tests/chromium.py
+	PYTHONPATH=. $(BIN)/python tests/chromium.py
 
 bench: $(READY)
 	$(BIN)/python -m bench digits --out bench/results/digits.json
@@ -55,7 +55,7 @@ lowest: $(LOWEST)/.ready
 SEED ?= 1
 INPUTS ?= 10000
 fuzz: $(READY)
-	$(BIN)/python bench/fuzz.py --seed $(SEED) --inputs $(INPUTS)
+	PYTHONPATH=. $(BIN)/python bench/fuzz.py --seed $(SEED) --inputs $(INPUTS)
 
 clean:
 	rm -rf .venv $(LOWEST)
