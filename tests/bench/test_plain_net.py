@@ -63,7 +63,7 @@ def test_samples_without_a_label_are_left_out_and_drawn_ones_count(monkeypatch):
 def test_the_learning_rate_follows_the_schedule(monkeypatch):
     x, classes = blobs(n=60)
     rates = []
-    monkeypatch.setattr(plain_net, "set_learning_rate", lambda optimizer, lr: rates.append(lr))
+    monkeypatch.setattr(plain_net, "set_rate", lambda optimizer, lr: rates.append(lr))
     make = partial(MLP, 4, 8, 3)
     train_plain_net(problem(classes, x), make, recipe(60, n_rounds=4, lr=0.1, lr_milestones=(0.5, 0.75)))
     assert rates == pytest.approx([0.1, 0.1, 0.01, 0.001])

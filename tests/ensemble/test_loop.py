@@ -19,7 +19,7 @@ from labelmend.ensemble import run as loop
 from labelmend.ensemble import vote as suggest
 from labelmend.ensemble.fit import embed
 from labelmend.ensemble.nets import MLP, PreActResNet
-from labelmend.ensemble.state import Problem, start
+from labelmend.ensemble.state import Problem, set_learning_rate, start
 from labelmend.samples import ImageSamples, VectorSamples, colour_statistics
 
 
@@ -126,7 +126,7 @@ def test_the_learning_rate_drops_at_the_milestones():
     state, config = make_run(problem, n_rounds=4, lr_milestones=(0.5, 0.75))
     seen = []
     for state.round_index in range(4):
-        train.set_learning_rate(state, config)
+        set_learning_rate(state, config)
         seen.append(state.noisy_optimizer.param_groups[0]["lr"])
     assert seen == pytest.approx([0.05, 0.05, 0.005, 0.0005])
 
@@ -136,7 +136,7 @@ def test_the_learning_rate_falls_like_a_cosine():
     state, config = make_run(problem, n_rounds=4, lr_schedule="cosine", lr=0.08, lr_milestones=(0.5,))
     seen = []
     for state.round_index in range(4):
-        train.set_learning_rate(state, config)
+        set_learning_rate(state, config)
         seen.append([o.param_groups[0]["lr"] for o in (state.noisy_optimizer, state.corrected_optimizer)])
     root = math.sqrt(0.5)
     assert [both[0] for both in seen] == pytest.approx([0.08, 0.04 * (1 + root), 0.04, 0.04 * (1 - root)])

@@ -208,7 +208,7 @@ def test_nothing_is_learned_from_how_soft_labels_were_made():
         torch.cat([torch.eye(2)[[0, 0]], p[2:]]), torch.cat([p[:2], targets.answers[2:]]), targets.omega
     )
     expected = x.detach().requires_grad_()
-    targets_module.losses.split_mse(expected, goal, torch.arange(4) < 2, 1.0, 1.0).backward()
+    targets_module.split_mse(expected, goal, torch.arange(4) < 2, 1.0, 1.0).backward()
     torch.testing.assert_close(x.grad, expected.grad)
 
 

@@ -117,7 +117,7 @@ def test_a_net_named_like_ours_is_not_taken_for_ours(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("module", ["labelmend.nets.mlp", "labelmend.ensemble.nets"])
+@pytest.mark.parametrize("module", ["labelmend.nets.mlp", "labelmend.ensemble.nets.mlp"])
 def test_our_nets_are_found_by_the_names_of_runs_saved_before(net_of_run, tmp_path, module):
     net_of_run.save(tmp_path)
     about = json.loads((tmp_path / "model.json").read_text())
