@@ -15,8 +15,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/labelmend demo
 
+# Two processes: a module of tests stays in one, with the runs that it shares.
 test: lint browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check src tests bench

@@ -38,7 +38,7 @@ CROSS_ENTROPY, MIXUP, DEFAULT = "cross entropy", "mixup", "default"
 WITHOUT, WITH_MIXUP = "w/o noisy branch", "+ mixup"  # each row adds to the one before
 SOFT, NET, PLUS = f"{WITH_MIXUP} + soft label", f"{WITH_MIXUP} + soft label (the net's answer)", "plus"
 # What tables call a row where its stored name would be misread: "default" is a preset of the library, too.
-TITLES = {DEFAULT: "all nets (the paper's default)"}
+TITLES = {DEFAULT: "all nets (the paper's default)", PLUS: "preset default of labelmend"}
 ROWS = (CROSS_ENTROPY, MIXUP, DEFAULT, WITHOUT, WITH_MIXUP, SOFT, NET, PLUS)
 PLAIN = (CROSS_ENTROPY, MIXUP)
 CHANGED_LOSSES = (WITHOUT, WITH_MIXUP, SOFT, NET)  # rows whose losses the text describes apart from the default's
