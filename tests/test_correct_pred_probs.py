@@ -42,6 +42,8 @@ def test_alone_the_errors_are_found_and_the_assumption_is_said(alone):
 def test_alone_the_user_may_assume_something_else():
     assert run(y=Y, pred_probs=P, assume="auto").config.assume == "auto"
     assert run(y=Y, pred_probs=P, assume="overlapping").verdict.classes == "overlapping"
+    config = labelmend.RunConfig(assume="overlapping", n_rounds=1)
+    assert labelmend.correct(y=Y, pred_probs=P, config=config).config.assume == "overlapping"
 
 
 def test_beside_features_models_are_members_of_the_pool():

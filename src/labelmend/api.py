@@ -175,8 +175,7 @@ def correct_images(
     with ready.task.checkpoints_in(checkpoints, checkpoint_every) as keeper:
         solution = solve(ready.task, callback, progress, keeper, limit)
     seconds = time.perf_counter() - began
-    unreadable = {str(pictures.ids[row]): why for row, why in kept.unreadable.items()}
-    result = assemble(solution, ready.task, ready.given, pictures.ids, notes, seconds, kept.rows, unreadable)
+    result = assemble(solution, ready.task, ready.given, pictures.ids, notes, seconds, kept.rows, ready.unreadable)
     named = {"mode": mode, "backbone": backbone, "size": size, "labels": labels, "ids": ids, "trusted": trusted}
     named |= {"annotators": annotators, "missing": missing}
     named |= _named(public, preset, net, config, {**former, **(expert or {})})
@@ -191,7 +190,8 @@ OF_PICTURES = ("mode", "backbone", "size", "cache", "labels")
 
 def with_assumption(config: RunConfig, assume: str | None, alone: bool) -> RunConfig:
     """Probabilities alone say nothing about whether classes are apart: that is assumed, unless the user said."""
-    return replace(config, assume=APART) if alone and assume is None else config
+    open_yet = assume is None and config.assume == "auto"
+    return replace(config, assume=APART) if alone and open_yet else config
 
 
 def _public(
