@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from labelmend.config import PAPER, RunConfig, make_config, read_config, resolve
+from labelmend.config import PAPER, RunConfig, make_config, read_config, resolve, stored
 from labelmend.errors import ConfigError, LabelmendWarning
 
 
@@ -280,6 +280,13 @@ def test_a_former_name_is_taken_with_a_warning():
 def test_an_unknown_argument_gets_the_nearest_one(name, near):
     with pytest.raises(ConfigError, match=f"{name} is not a parameter; did you mean {near}"):
         asked(former={name: 1})
+
+
+def test_settings_of_an_older_version_are_read():
+    now = dataclasses.asdict(resolve(make_config(), 100, 3))
+    before = {**now, "preset": "plus", "examinations": now["cross_fits"]}
+    del before["cross_fits"]
+    assert dataclasses.asdict(stored(before)) == now
 
 
 def test_a_config_stands_for_all_parameters():

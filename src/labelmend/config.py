@@ -327,7 +327,7 @@ PAPER: dict[str, Any] = {
     "tolerance": 1e-4,
 }
 
-# Where training a net on pictures differs from the defaults above. None: `follow` has a rule for pictures.
+# Where training a net on pictures differs from the defaults above. None: `resolve` has a rule for pictures.
 PICTURES_PLUS: dict[str, Any] = {
     "n_rounds": None,
     "warmup_passes": 10,

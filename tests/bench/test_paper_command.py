@@ -259,3 +259,10 @@ def test_the_row_of_the_papers_default_answers_to_its_stored_name_and_its_title(
     arguments = command.parser().parse_args(["certainty", "--rows", name])
     orders = command._orders("certainty", Options(quick=True), arguments)
     assert {order.cell.row for order in orders} == {"default"}
+
+
+def test_the_miniature_has_an_option_of_its_own(folder, capsys):
+    words = ["--quick", "--seeds", "1", "--columns", "symmetric 80 %", "--rows", "mixup"]
+    assert paper("--miniature", *words) == 0
+    (result,) = lines(folder / "paper-quick.jsonl")
+    assert (result["experiment"], result["data"], result["row"]) == ("miniature", "clothes", "mixup")

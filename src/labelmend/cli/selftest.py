@@ -144,10 +144,12 @@ def _test_pictures(given: PictureInput, parameters: Parameters, order: Order, li
     ready = picture_task(
         pictures, "embed", lambda data: make(data=data), None, given.missing, progress=line.stage, **named
     )
-    rows, unreadable = ready.readable.rows, {str(pictures.ids[r]): why for r, why in ready.readable.unreadable.items()}
+    rows = ready.readable.rows
 
     def to_result(solution: Solution, seconds: float) -> Correction:
-        made = assemble(solution, ready.task, ready.given, pictures.ids, pictures.notes, seconds, rows, unreadable)
+        made = assemble(
+            solution, ready.task, ready.given, pictures.ids, pictures.notes, seconds, rows, ready.unreadable
+        )
         return dataclasses.replace(made, source=given.source)
 
     test = run(ready.task, to_result, order, line.stage)

@@ -2,10 +2,10 @@
 
     vectors, preset default    pool of members + proposals of the ensemble, joined (`joining.py`)
     preset paper               every winning vote
-    nets trained on pictures   graphs and deployed net together against the given labels (`decide.posterior`)
+    nets trained on pictures   graphs and deployed net together against the given labels (`posterior.py`)
 
 Up to config.LARGE rows the ensemble proposes its votes. Above, cross-fitted nets judge every sample together with the
-graphs (`ensemble.py`); they are members of the pool too.
+graphs (`ensemble_evidence.py`); they are members of the pool too.
 
 Evidence is gathered once, labels can be decided from it again for other given labels: an audit takes its planted
 errors back that way. Knows a problem and the state of its run; does not know files.

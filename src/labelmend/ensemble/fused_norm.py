@@ -1,4 +1,4 @@
-"""Batch normalisation and ReLU in Triton, forward and backward; see `norm_relu.py`, which decides when to use it.
+"""Batch normalisation and ReLU in Triton, forward and backward; see `nets.py`, which decides when to use it.
 
 A batch (n, C, H, W) with channels last is a matrix of R = n H W rows and C columns, and everything is a sum over rows
 or a change of single entries. Sums are taken in float32 over many short stretches of rows, around the first row, so

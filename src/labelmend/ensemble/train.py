@@ -1,6 +1,6 @@
 """Training passes of a round: warm-up, the corrected-label branch (9), the noisy-label branch (10), fine-tuning.
 
-Unpacks the settings and calls `fit.py`, `losses.py` and `targets.py` with plain numbers.
+Unpacks the settings and calls `fit.py` and `losses.py` with plain numbers.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ from labelmend.storage.run_files import as_text
 GIVEN, CONFIDENCE = "label_given", "label_confidence"  # the columns that are added
 TABLES = (".csv", ".parquet")
 Features = dict[str, Any]  # of each column, as dataset_info.json spells it
-ROWS_AT_ONCE = 10_000
 CONFIDENCE_FEATURE = {"dtype": "float32", "_type": "Value"}
 
 NO_LABEL_COLUMN = (

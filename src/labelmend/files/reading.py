@@ -100,7 +100,6 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 DENSEST = 1100  # times that deflate can make bytes fewer: 1032, and a little for its own
-MAGIC = b"\x93NUMPY"
 
 
 class Arrays:

@@ -289,7 +289,7 @@ class Evidence:
             return f"Only {count} sample{'s have' if count > 1 else ' has'} this label: too few to judge, left alone."
         if result.left_alone is not None and result.left_alone[sample]:
             return self._left_alone(sample)
-        bar = _percent(result.config.review_below or 0.0)
+        bar = _percent(result.config.review_below)
         if code == suggested:
             return f"The given label is the best guess, but only at {sure}; below {bar} a person should look."
         return f"The given label is probably wrong, but {label} has only {sure}; below {bar} a person should look."

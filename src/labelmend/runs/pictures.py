@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from labelmend.config import Data, MakeConfig, RunConfig, Settings, resolve
 from labelmend.ensemble.nets import PreActResNet, ResNet50
+from labelmend.ensemble.run import Progress
 from labelmend.ensemble.torch_state import choose_device
 from labelmend.errors import ConfigError, DataError
 from labelmend.inputs.annotators import read_annotated, settled
@@ -48,7 +49,6 @@ AUTO_EMBEDS = "mode auto: no GPU is used, so pictures are embedded by a frozen b
 # Mean and spread of colours for which published weights were trained.
 IMAGENET = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 GPU_SHARE = 0.3  # of the free memory of a GPU that pixels may take
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ class PictureTask:
     task: Task
     readable: Readable
     given: Labels
+    unreadable: dict[str, str]  # id -> why
     notes: list[str]
 
 
@@ -227,7 +228,7 @@ def picture_task(
     unreadable = {str(pictures.ids[row]): why for row, why in readable.unreadable.items()}
     notes = [*pictures.notes, *_unreadable_notes(unreadable)]
     notes += notice(readable.labels, task.duplicates, task.settings)
-    return PictureTask(task, readable, given, notes)
+    return PictureTask(task, readable, given, unreadable, notes)
 
 
 def _embed(order: _Order, backbone: Backbone) -> tuple[Task, Readable]:
